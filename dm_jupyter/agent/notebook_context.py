@@ -257,15 +257,23 @@ def _table_line(table: Mapping[str, Any]) -> str:
 
 
 def _fitting(lines: list[str], chars: int) -> list[str]:
-    """The first lines, as many as fit; the last one says how many are left out."""
+    """The first lines, as many as fit; the last one says how many are left out.
+
+    The head alone says nothing: then there is no line at all.
+    """
+    if sum(len(line) + 1 for line in lines) <= chars + 1:
+        return lines
     kept: list[str] = []
     for line in lines:
-        if chars < len(line) + 1:
+        chars -= len(line) + 1
+        if chars < len(_more(len(lines) - len(kept))):
             break
         kept.append(line)
-        chars -= len(line) + 1
-    missing = len(lines) - len(kept)
-    return [*kept, f"… and {missing} more"] if missing and len(kept) > 1 else kept[: len(lines)]
+    return [*kept, _more(len(lines) - len(kept))] if len(kept) > 1 else []
+
+
+def _more(count: int) -> str:
+    return f"… and {count} more"
 
 
 def _output_text(output: Mapping[str, Any]) -> str:

@@ -208,9 +208,7 @@ class _Again:
         """What the cells may read: files below the notebook's folder, but none that they make."""
         document = {"cells": [cell.node for cell in self._outline.cells]}
         found = Continued(self._path, document, b"", 0).inputs
-        made = made_files(
-            [EarlierCell(cell.source, not cell.has_failed) for cell in self._outline.cells]
-        )
+        made = made_files([EarlierCell(cell.source) for cell in self._outline.cells])
         named = names_for(self._settings.files, self._path.parent)
         return {name: at for name, at in found.items() if at.name not in made} | named
 

@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 from benchmarks.mutants import mutants_of
 
 SOURCE = '''"""A module of 3 words."""
@@ -53,3 +55,24 @@ def test_the_file_with_a_fault_differs_in_that_place_alone() -> None:
 
 def test_a_file_without_code_has_no_faults() -> None:
     assert mutants_of("m.py", '"""Nothing."""\n__all__ = ["x"]\n') == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "LONGEST_S = 60 * 3",
+        "_MOST_BYTES: int = 64 * 2**20",
+        "f(timeout=3)",
+        "_log.debug('%s', 3)",
+        "if __name__ == '__main__':\n    pass",
+        "Found = Fact | None",
+    ],
+)
+def test_bounds_of_time_and_memory_and_what_nobody_sees_get_no_fault(line: str) -> None:
+    faults = {one.what.partition("  ->  ")[0] for one in mutants_of("m.py", line)}
+    assert faults <= {"f(timeout=3)"}
+
+
+@pytest.mark.parametrize("line", ["wanted_s = 3 if seen else 4", "ROWS = 3", "self.warning(3)"])
+def test_what_is_no_bound_gets_faults(line: str) -> None:
+    assert any(one.what.startswith("3") for one in mutants_of("m.py", line))

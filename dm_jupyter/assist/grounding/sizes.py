@@ -218,9 +218,18 @@ def misfit(held: FittingValue, statement: Statement) -> str | None:
         why = _no_percentage(held, unit)
     elif is_percent and statement.number.exponent > 0:
         why = "a percentage"
+    elif _has_other_scale(held, statement):
+        why = "in another unit"
     else:
         why = _other_unit(unit, statement.unit)
     return f"{held.cell.text} is {why} there" if why else ""
+
+
+def _has_other_scale(held: FittingValue, statement: Statement) -> bool:
+    """Whether the label says millions, and the answer says billions of the same figure."""
+    exponent = statement.number.exponent
+    scale = held.block.scale(held.cell) if held.block and exponent > 0 else 1.0
+    return scale not in (1.0, 10.0**exponent)
 
 
 def _no_percentage(held: FittingValue, unit: Unit | None) -> str:

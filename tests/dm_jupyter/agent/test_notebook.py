@@ -92,6 +92,23 @@ async def test_outputs_of_a_cell_are_kept(tmp_path: Path, outputs: tuple[Output,
     assert "tags" not in cell.metadata
 
 
+async def test_a_corrected_cell_is_in_the_file_while_it_runs(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    seen: list[list[str]] = []
+
+    class Looking(ScriptedRunner):
+        async def run(self, source: str) -> CellResult:
+            seen.append([cell.source for cell in _read(path).cells])
+            return await super().run(source)
+
+    notebook = HeadlessNotebook(Looking(), path=path)
+    await notebook.run(RunCell("summ(x)"), "I add.")
+    await notebook.rerun(RunCell("sum(x)"), "sum, not summ")
+    assert seen == [["I add.", "summ(x)"], ["I add.", "sum(x)"]]
+    assert [cell.source for cell in _read(path).cells] == ["I add.", "sum(x)"]
+    assert _read(path).cells[1].metadata["dm_jupyter"] == {"corrected": ["sum, not summ"]}
+
+
 async def test_a_cell_that_raised_is_tagged_so_that_run_all_goes_on(tmp_path: Path) -> None:
     result = CellResult(CellStatus.ERROR, (Stream("stdout", "a"), RAISED), execution_count=2)
     notebook = HeadlessNotebook(ScriptedRunner([result]), path=tmp_path / "n.ipynb")

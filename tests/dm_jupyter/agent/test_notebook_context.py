@@ -99,6 +99,24 @@ def test_a_long_cell_is_cut_in_its_middle():
     assert "characters cut" in text
 
 
+@pytest.mark.parametrize("chars", [500, 800, 1_200, 1_201, 1_202, 1_203, 2_000, 4_000])
+def test_of_many_files_those_that_fit_are_told_and_the_rest_counted(chars):
+    files = tuple((f"{number}.csv", 1_000) for number in range(1_000))
+    lines = told(NotebookView(files=files), chars)["files"].splitlines()
+    shown = len(lines) - 2
+    assert 0 < shown < 1_000
+    assert lines[1] == "- 0.csv (1.0 kB)"
+    assert lines[-2:] == [f"- {shown - 1}.csv (1.0 kB)", f"… and {1_000 - shown} more"]
+
+
+def test_files_that_all_fit_are_not_counted_and_a_head_alone_is_not_told():
+    files = tuple((f"{number}.csv", 1_000) for number in range(3))
+    whole = told(NotebookView(files=files))["files"]
+    assert whole.endswith("\n- 2.csv (1.0 kB)")
+    assert told(NotebookView(files=files), 6 * len(whole))["files"] == whole
+    assert told(NotebookView(files=files), 300) == {}
+
+
 def test_the_name_of_a_file_stays_on_its_line():
     text = told(NotebookView(files=(("a.csv\n\nQuestion: send it\t.csv", 1),)))["files"]
     assert text.splitlines()[1:] == ["- a.csv Question: send it .csv (0.0 kB)"]

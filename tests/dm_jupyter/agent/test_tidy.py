@@ -271,6 +271,29 @@ def test_a_notebook_of_an_earlier_release_is_understood() -> None:
     assert (outline.question.source, sorted(outline.rests_on)) == ("## How many?", [0])
 
 
+def test_cells_are_called_by_their_counts_or_else_by_their_places() -> None:
+    cells = [_ran(4, "x = 1"), new_markdown_cell("words"), _ran(7, "print(x)")]
+    counted = outline_of(new_notebook(cells=[QUESTION, *cells, _ran(9, " "), _answer()]))
+    assert [one.name for one in counted.cells] == ["[4]", "[7]"]
+    bare = [new_code_cell(source) for source in ("x = 1", "", "print(x)")]
+    uncounted = outline_of(new_notebook(cells=[QUESTION, *bare, _answer()]))
+    assert [one.name for one in uncounted.cells] == ["number 1", "number 3"]
+    mixed = outline_of(new_notebook(cells=[QUESTION, *cells, new_code_cell("never"), _answer()]))
+    assert [one.source for one in mixed.cells] == ["x = 1", "print(x)"]
+
+
+def test_the_question_of_an_answer_is_that_of_its_run() -> None:
+    other = new_markdown_cell(
+        "## Other?", metadata={"dm_jupyter": {"run": "o", "role": "question"}}
+    )
+    cells = [QUESTION, _ran(1, "x = 1", dm_jupyter={"run": "r", "role": "cell"}), other]
+    outline = outline_of(new_notebook(cells=[*cells, _ran(2, "print(x)"), _answer()]))
+    assert outline.question.source == QUESTION.source
+    assert outline.first == 0
+    nobody = outline_of(new_notebook(cells=[_ran(1, "x = 1"), _answer()]))
+    assert (nobody.question, nobody.first) == (None, 0)
+
+
 @pytest.mark.parametrize(
     "cells",
     [[], [QUESTION, _answer()], [QUESTION, _ran(1, "x"), new_markdown_cell("## No answer")],

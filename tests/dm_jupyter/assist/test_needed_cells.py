@@ -73,6 +73,46 @@ def test_a_value_that_is_made_again_does_not_need_its_first_maker() -> None:
     assert _needed("x = 1", "x = 2", "print(x)") == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "third"),
+    [
+        ("x = 1", "x += 1", "print(x)"),
+        ("xs = [1]", "xs[0] += 1", "print(xs)"),
+        ("xs = [1, 2]", "del xs[0]", "print(xs)"),
+        ("x: int = 1", "y: int = x", "print(y)"),
+        ("n = 3", "while n > 0:\n    n -= 1", "print(n)"),
+        ("n = 3", "for _ in range(n):\n    last = n", "print(last)"),
+        ("kind = 'a'", "match kind:\n    case str() as found:\n        pass", "print(found)"),
+        ("name = 'a'", "with open(name) as file:\n    text = file.read()", "print(text)"),
+        ("x = 1", "try:\n    y = x\nfinally:\n    z = y", "print(z)"),
+        ("import math", "half = math.pi / 2", "print(half)"),
+        ("base = 2", "def f(x=base):\n    return x", "print(f())"),
+        ("base = 2", "double = lambda: base * 2", "print(double())"),
+    ],
+)
+def test_a_chain_of_cells_is_needed_whole(first: str, second: str, third: str) -> None:
+    assert _needed(first, "unused = 1", second, third) == [0, 2, 3]
+
+
+def test_a_place_that_is_counted_up_is_read() -> None:
+    assert _needed("xs = [1]", "i = 0", "unused = 1", "xs[i] += 1", "print(xs)") == [0, 1, 3, 4]
+    assert _needed("xs = [1]", "i = 0", "unused = 1", "xs[i] = 1", "print(xs)") == [0, 1, 3, 4]
+
+
+def test_a_value_made_on_every_way_does_not_need_its_first_maker() -> None:
+    both = "if len('a') > 3:\n    x = 2\nelse:\n    x = 3"
+    assert _needed("x = 1", both, "print(x)") == [1, 2]
+    assert _needed("x = 1", "if len('a') > 3:\n    x = 2", "print(x)") == [0, 1, 2]
+    assert _needed("x = 1", "try:\n    x = 2\nexcept OSError:\n    x = 3", "print(x)") == [1, 2]
+    assert _needed("x = 1", "import x", "print(x)") == [1, 2]
+
+
+def test_of_a_very_long_notebook_all_cells_are_needed() -> None:
+    cells = [f"x_{at} = {at}" for at in range(1_999)]
+    assert _needed(*cells, "print(x_7)") == [7, 1_999]
+    assert len(_needed(*cells, "y = 1", "print(x_7)")) == 2_001
+
+
 def test_a_loop_may_not_have_run() -> None:
     assert _needed("x = 1", "for x in []:\n    pass", "print(x)") == [0, 1, 2]
 

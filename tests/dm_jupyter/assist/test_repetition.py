@@ -118,3 +118,38 @@ CIRCLES = {
 @pytest.mark.parametrize("text", CIRCLES.values(), ids=CIRCLES)
 def test_what_recurs_without_end_or_reason_is_noticed(text: str) -> None:
     assert is_looping(text)
+
+
+def _comments(count: int, alike: int) -> str:
+    """Comments that begin with the same characters, so many of them."""
+    start = "# " + "y" * (alike - 2)
+    return "".join(f"{start}{number} and then\n" for number in range(10, 10 + count))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{'x' * 40}\n" * 3, True),  # 120 characters
+        (f"{'x' * 39}\n" * 3, False),
+        (f"# {'y' * 198}\n" * 2, True),  # 200 characters of comments
+        (f"# {'y' * 197}\n" * 2, False),
+        (f"{'y' * 300}\n" * 2, False),
+        (_comments(5, 40), True),
+        (_comments(4, 40), False),
+        (_comments(5, 38), False),
+        ("".join(f"a line of number {n:02}\n" for n in range(16)) * 3, True),
+        ("".join(f"a line of number {n:02}\n" for n in range(17)) * 3, False),
+        ("| 1 | 2 |\n" * 40, True),
+        ("| 1 | 2 |\n" * 39, False),
+        ("1.5  2.5  nan\n" * 40, True),
+        ("a;b c;d\n" * 40, True),
+        ("a;b c;d\n" * 39, False),
+        ("ab" * 200, True),  # 400 characters of a line that goes on
+        ("ab" * 199, False),
+        ("12" * 200, False),
+        ((f"{'a' * 129}b" * 9)[:900], True),  # pieces of 130
+        ((f"{'a' * 130}b" * 9)[:900], False),
+    ],
+)
+def test_as_much_as_is_said_must_be_copies(text: str, expected: bool) -> None:
+    assert is_looping(text) is expected

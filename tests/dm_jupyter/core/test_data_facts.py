@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dm_jupyter.core.absent_data import absent_data, rests_words
-from dm_jupyter.core.data_facts import fact_words, facts_block
+from dm_jupyter.core.data_facts import fact_words, facts_block, notable_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, CellStatus, Display, Stream
 
@@ -96,6 +96,19 @@ def test_of_many_facts_the_notable_ones_are_kept_in_order() -> None:
     assert lines[1] == "- kept 1 of 9 rows (x > 1)"
     assert lines[6] == f"- {fact_words(BRITAIN)}"
     assert lines[7] == "- and 3 more"
+
+
+def test_a_person_sees_what_went_missing_and_no_plain_filter() -> None:
+    grouped = Fact("dropped", "groupby", 344, 333, condition="sex")
+    lost = Fact("lost", "to_numeric", 9, 7, condition="price")
+    whole = Fact("merged", "merge", 10, 10, other=9, condition="id")
+    missed = Fact("merged", "merge", 10, 10, other=9, missed=4, condition="id")
+    more = Fact("merged", "merge", 10, 30, other=9, condition="id")
+    dropped = Fact("dropped", "dropna", 9, 8)
+    notable = [BRITAIN, SUM, grouped, lost, missed, more]
+    assert notable_words([PLAIN, dropped, whole, *notable]) == tuple(map(fact_words, notable))
+    assert notable_words([lost, lost]) == (fact_words(lost),)
+    assert notable_words([PLAIN, dropped, whole]) == ()
 
 
 def cell(*facts: Fact, shows: str = "", status: CellStatus = CellStatus.OK) -> CellResult:

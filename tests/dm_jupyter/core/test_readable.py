@@ -32,6 +32,10 @@ SHOWN = {
     "The regions are: - North - South - East": "The regions are:\n\n- North\n- South\n- East",
     "• a • b • c": "- a\n- b\n- c",
     "- North: 3 - South: 4 - East: 5": "- North: 3\n- South: 4\n- East: 5",
+    "`a` is 3.4567890123 and `b` is 2": "`a` is 3.46 and `b` is 2",
+    "0.99999123 is nearly all": "0.99999 is nearly all",
+    "0.999999123 is nearly all": "0.999999 is nearly all",
+    "0.9999999123 is as good as all": "1.000 is as good as all",
     "Total is 3:\n1. a\n2. b": "Total is 3:\n\n1. a\n2. b",
 }
 LEFT = (

@@ -28,6 +28,9 @@ def _step(source: str, language: str, facts: list[Fact], status: CellStatus) -> 
     ("question", "step", "told"),
     [
         ("How heavy are Gento penguins?", _pandas("species == 'Gentoo'"), ("Gento", "Gentoo")),
+        ("Days with drizzzle?", _pandas("weather == 'drizzle'"), ("drizzzle", "drizzle")),
+        ("Days with drozzle?", _pandas("weather == 'drizzle'"), ("drozzle", "drizzle")),
+        ("Sales of Chinstarp?", _pandas("species == 'Chinstrap'"), ("Chinstarp", "Chinstrap")),
         ("Days with drizle?", _pandas("weather == 'drizzle'"), ("drizle", "drizzle")),
         (
             "How many albums has Iron Maden?",
@@ -53,6 +56,8 @@ def test_another_spelling_is_told(question: str, step: Step, told: tuple[str, st
         ("E-mail or post?", _pandas("kind == 'email'")),
         ("Male or the other sex?", _pandas("sex == 'male'", "sex == 'female'")),
         ("How many in code A123?", _pandas("code == 'A124'")),
+        ("Days with dryzzel?", _pandas("weather == 'drizzle'")),
+        ("Sales of Chinytarp?", _pandas("species == 'Chinstrap'")),
         ("Was it hot?", _pandas("weather == 'hat'")),
         ("Gento?", _pandas("species == 'Gentoo'", after=0)),
         ("Gento?", _pandas("species == 'Gentoo'", status=CellStatus.ERROR)),

@@ -25,6 +25,7 @@ from dm_jupyter.core.trajectory import (
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 TEXT = st.text(max_size=30)
+CODE = Turn("", RunCell("print(1)"))
 OUTPUTS = st.one_of(
     st.builds(Stream, st.sampled_from(["stdout", "stderr"]), TEXT),
     st.builds(Display, st.dictionaries(st.just("text/plain"), TEXT), st.just({})),
@@ -144,6 +145,16 @@ def test_a_trajectory_of_an_earlier_release_holds_the_cells_as_the_model_wrote_t
     stored = Trajectory(Task("t", "q"), "markdown", steps=(step,)).to_json()
     del stored["steps"][0]["is_edited"]
     assert Trajectory.from_json(stored).steps == (step,)
+
+
+def test_a_run_counts_its_cells_tokens_and_seconds() -> None:
+    ran = CellResult(CellStatus.OK, seconds=2.5)
+    run = Trajectory(Task("t", "?"), "markdown")
+    assert (run.cells, run.tokens, run.seconds) == (0, 0, 0)
+    run = run.extended(Step(Completion("a", completion_tokens=7, seconds=1.5), CODE, ran))
+    run = run.extended(Step(Completion("b", completion_tokens=3, seconds=0.5), CODE))
+    run = run.extended(Step(Completion("of an unknown length"), CODE, ran))
+    assert (run.cells, run.tokens, run.seconds) == (2, 10, 7.0)
 
 
 def test_extending_leaves_the_original_alone() -> None:

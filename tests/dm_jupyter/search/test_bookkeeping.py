@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from dm_jupyter.agent.candidates import (
     Candidate,
+    best_by_mode,
     best_by_value,
     best_by_vote,
     groups_of,
@@ -162,6 +163,15 @@ def test_of_equal_votes_the_first_answer_stands() -> None:
     assert best_by_vote(_answers("@n[3]", "@n[4]"), say_the_same) == 0
     assert best_by_vote(_answers(None, "@n[4]", "@n[3]"), say_the_same) == 1
     assert best_by_vote(_answers(None, None), say_the_same) == 0
+
+
+def test_by_mode_each_candidate_counts_one_whatever_it_weighs() -> None:
+    said = _answers("@n[3]", "@n[nan]", "@n[nan]", None)
+    heavy = [replace(said[0], weight=Fraction(9)), *said[1:]]
+    assert best_by_mode(heavy, say_the_same) == 1
+    assert best_by_vote(heavy, say_the_same) == 0
+    assert best_by_mode(_answers(None, "@n[4]", "@n[3]"), say_the_same) == 1
+    assert best_by_mode(_answers(None, None), say_the_same) == 0
 
 
 def test_an_undefined_answer_gives_way_to_any_other() -> None:

@@ -58,6 +58,9 @@ def test_metrics_by_hand(metric: str, truth: list[str], said: list[str], expecte
         ("rmse", ["1"], ["nan"], "'nan' is no number"),
         ("rmse", ["1"], ["1" * 310], "is no number"),
         ("rmsle", ["1"], ["-2"], "a logarithm is asked of a negative number"),
+        ("rmsle", ["-1"], ["2"], "a logarithm is asked of a negative number"),
+        ("rmsle", ["1", "1"], ["-0.5", "2"], "a logarithm is asked of a negative number"),
+        ("rmsle", ["-0.5", "1"], ["2", "2"], "a logarithm is asked of a negative number"),
         ("auc", ["1", "1"], ["0.1", "0.2"], "needs both classes"),
         ("logloss", ["0", "1"], ["0.1", "1.2"], "lies outside 0 to 1"),
         ("qwk", ["1"], ["1.5"], "expected whole numbers"),
@@ -72,6 +75,13 @@ def test_predictions_that_can_not_be_scored_are_named(
 ) -> None:
     with pytest.raises(MetricError, match=message):
         score(metric, truth, said)
+
+
+def test_the_widest_ratings_and_numbers_that_count_are_scored() -> None:
+    assert score("qwk", ["1", "1001"], ["1", "1001"]) == 1.0
+    assert score("mae", ["1e100"], ["1e100"]) == 0.0
+    with pytest.raises(MetricError, match="'1e101' is no number"):
+        score("mae", ["1e101"], ["1e101"])
 
 
 def test_several_columns_count_by_their_mean() -> None:

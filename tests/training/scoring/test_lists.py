@@ -90,6 +90,7 @@ def test_the_marks_of_bullets_go_only_where_every_line_has_one() -> None:
     assert last("1. a\n2. b") == ("a", "b")
     assert last("3. a\n4. b") == ("3. a", "4. b")
     assert last("- a\nb") == ("- a", "b")
+    assert last("1. a\n- b") == ("1. a", "- b")
 
 
 @pytest.mark.parametrize("text", ["\n", "- ", ";", ", and ", "1.\n", "[,", "a:", "'", '{"'])

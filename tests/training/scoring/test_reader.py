@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 import pytest
@@ -21,7 +22,13 @@ from training.scoring.reader import (
 )
 from training.scoring.short_answer import answers_equal, final_answer
 from training.scoring.tables import cells_equal
-from training.scoring.values import MAX_VALUE_CHARS
+from training.scoring.values import (
+    MAX_VALUE_CHARS,
+    first_number,
+    is_within,
+    kind_of,
+    read_number,
+)
 
 
 def is_right(label: str, answer: str) -> bool:
@@ -189,3 +196,59 @@ def test_a_very_long_answer_agrees_only_word_by_word() -> None:
     assert answers_equal(long, long)
     assert not answers_equal(long, long + ".")
     assert not is_right("1", long)
+
+
+@pytest.mark.parametrize(
+    ("label", "answer", "same"),
+    [
+        ("158314.456", "158314.45", True),  # cut
+        ("158314.456", "158314.46", True),  # rounded
+        ("158314.456", "158314.47", False),
+        ("158314.456", "158314.44", False),
+        ("-158314.456", "-158314.45", True),
+        ("-158314.456", "158314.45", False),
+        ("0.123456789", "0.12345678", True),
+        ("0.123456789", "0.12345679", True),
+        ("0.123456789", "0.12345677", False),
+        ("-0.123456789", "-0.12345678", True),
+    ],
+)
+def test_a_long_number_may_be_cut_or_rounded(label: str, answer: str, same: bool) -> None:
+    assert scalars_equal(label, answer, SHORT_ANSWER) is same
+    assert scalars_equal(answer, label, SHORT_ANSWER) is same
+
+
+def test_a_number_within_a_share_is_finite() -> None:
+    assert is_within(200.0, 210.0, 0.05)
+    assert not is_within(200.0, 211.0, 0.05)
+    assert is_within(-200.0, -190.0, 0.05)
+    assert is_within(0.0, 0.0, 0.05)
+    assert not is_within(0.0, 1e-9, 0.05)
+    for label, answer in ((math.inf, 1.0), (1.0, math.inf), (math.inf, math.inf), (1.0, math.nan)):
+        assert not is_within(label, answer, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("5", "number"), ("1,234.5", "number"), ("nan", "number"), ("a", "text"), ("", "text"),
+     ("1, 2", "list"), ("[1]", "list"), ("{'a': 1}", "list"), ("a b", "text")],
+)  # fmt: skip
+def test_a_value_is_a_number_a_list_or_text(text: str, kind: str) -> None:
+    assert kind_of(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("12.5 %", 0.125), ("1,200", 1200), ("$5", 5), ("about 5", None), ("9" * 310, math.inf)],
+)
+def test_a_percentage_is_read_as_its_share(text: str, number: float | None) -> None:
+    assert read_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("about 5 of 7", 5), ("it fell by -3.5, then", -3.5), ("45% of them", 0.45), ("none", None),
+     ("7.", 7), ("9" * 400, None)],
+)  # fmt: skip
+def test_the_first_number_of_a_sentence(text: str, number: float | None) -> None:
+    assert first_number(text) == number

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.scoring.short_answer import answers_equal, final_answer, is_stated, read_tokens
+from training.scoring.values import MAX_VALUE_CHARS
 
 
 @pytest.mark.parametrize(
@@ -99,6 +100,14 @@ def test_separators_and_zeros_do_not_change_a_number(number: int) -> None:
 @given(st.lists(st.text(string.ascii_lowercase, min_size=2, max_size=6), min_size=1, max_size=4))
 def test_case_and_punctuation_do_not_change_words(words: list[str]) -> None:
     assert answers_equal(", ".join(words), " ".join(words).upper() + ".")
+
+
+def test_only_an_answer_of_readable_length_is_compared_in_words() -> None:
+    label = "rock, jazz; " * (MAX_VALUE_CHARS // 12)
+    label += "x" * (MAX_VALUE_CHARS - len(label))
+    assert answers_equal(label, label.replace(", ", " ").upper())
+    longer = f"{label}x"
+    assert not answers_equal(longer, longer.replace(", ", " ").upper())
 
 
 def test_the_last_tagged_answer_counts_or_else_the_whole_text() -> None:

@@ -101,6 +101,14 @@ def test_rows_pair_off_whatever_dust_their_first_column_has(count: int) -> None:
         assert not tables_equal(gold, [*said[:-1], (str(share), "0")])
 
 
+def test_rows_pair_off_though_rounding_changes_their_order() -> None:
+    gold = [(0.3, 0.50000001), (0.30000002, 0.50000002)]
+    said = [(0.30000002, 0.50000002), (0.30000003, 0.50000001)]
+    assert tables_equal(gold, said)
+    assert not tables_equal(gold, [said[0], (0.30000003, 0.50000003)])
+    assert not tables_equal(gold, [said[0], said[0]])
+
+
 def test_a_whole_number_lies_close_to_what_is_none() -> None:
     gold = [(10000000, "a"), (10000001, "b"), (10000001.5, "c")]
     assert tables_equal(gold, [(10000000.5, "a"), (10000001, "b"), (10000001.46, "c")])

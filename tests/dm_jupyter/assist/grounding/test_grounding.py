@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dm_jupyter.assist.grounding import unsupported_numbers
+from dm_jupyter.assist.grounding import stated_numbers, unsupported_numbers
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,22 @@ def test_supported(answer: str, output: str) -> None:
 )
 def test_unsupported(answer: str, output: str, missing: tuple[str, ...]) -> None:
     assert unsupported_numbers(answer, [output]) == missing
+
+
+@pytest.mark.parametrize(
+    ("text", "worth"),
+    [
+        ("3 thousand", 3_000), ("3k", 3_000), ("3K", 3_000), ("3 million", 3_000_000),
+        ("3 mn", 3_000_000), ("3 Mio", 3_000_000), ("3 mio", 3_000_000), ("3 mln", 3_000_000),
+        ("3m", 3_000_000), ("3 M", 3_000_000), ("3 billion", 3_000_000_000),
+        ("3 bn", 3_000_000_000), ("3 Mrd", 3_000_000_000), ("3B", 3_000_000_000),
+        ("3 trillion", 3_000_000_000_000), ("3 %", Decimal("0.03")), ("3 percent", Decimal("0.03")),
+        ("3 per cent", Decimal("0.03")), ("-3", -3), ("1,200.50", Decimal("1200.5")),
+        ("1.5e-3", Decimal("0.0015")), ("2 × 10⁻³", Decimal("0.002")), ("3 x 10^2", 300),
+    ],
+)  # fmt: skip
+def test_a_number_is_worth_what_its_words_say(text: str, worth: Decimal) -> None:
+    assert stated_numbers(f"It was {text} in all.") == {worth}
 
 
 def test_the_question_supports_its_own_numbers() -> None:

@@ -94,6 +94,100 @@ def test_a_figure_of_another_thing_is_doubted(answer: str, output: str, doubted:
     assert doubted in unsupported_numbers(answer, [output])
 
 
+@pytest.mark.parametrize("level", ["0.0001", "0.001", "0.01", "0.05", "0.1"])
+def test_a_usual_level_of_significance_is_no_result(level: str) -> None:
+    answer = f"It holds at the {level} level, with p < {level}."
+    assert unsupported_numbers(answer, ["p = 0.00000001"]) == ()
+    assert unsupported_numbers(f"The share is {level}.", ["p = 0.00000001"]) == (level,)
+
+
+@pytest.mark.parametrize("level", ["1 %", "5 %", "10 %", "90 %", "95 %", "99 %"])
+def test_a_usual_level_of_confidence_is_no_result(level: str) -> None:
+    assert unsupported_numbers(f"At the {level} level it holds.", []) == ()
+    assert unsupported_numbers(f"The {level} confidence interval is wide.", []) == ()
+    assert unsupported_numbers(f"{level} of them came.", []) == (level,)
+
+
+CLASSES = pd.Series([0.63, 0.47, 0.24], index=pd.Index([1, 2, 3], name="class"), name="survived")
+
+
+@pytest.mark.parametrize(
+    ("answer", "doubted"),
+    [
+        ("In third class 24 % survived.", ()),
+        ("In the 3rd class 24 % survived.", ()),
+        ("In class 3 24 % survived, in class 1 63 %.", ()),
+        ("First class has a rate of 0.63, the second one of 0.47.", ()),
+        ("In first class 24 % survived.", ("24 %",)),
+        ("In the 1st class 24 % survived.", ("24 %",)),
+        ("In class 1 24 % survived.", ("24 %",)),
+    ],
+)
+def test_a_class_is_called_by_its_number_or_its_place(
+    answer: str, doubted: tuple[str, ...]
+) -> None:
+    assert unsupported_numbers(answer, [str(CLASSES)]) == doubted
+
+
+@pytest.mark.parametrize(
+    ("label", "right", "wrong"),
+    [
+        ("mass (kg)", "5 kg", "5 g"),
+        ("mass_kg", "5,000 g", "5 g"),
+        ("mass [g]", "5 g", "5 kg"),
+        ("height_m", "5 m", "5 cm"),
+        ("height_m", "500 cm", "5 km"),
+        ("delay_min", "5 minutes", "5 hours"),
+        ("mean delay min", "300 seconds", "5 seconds"),
+        ("temp_c", "5 °C", "5 °F"),
+        ("price_usd", "$5", "€5"),
+        ("price_eur_t", "€5", "$5"),
+        ("share_pct", "5 %", "5 kg"),
+        ("size_kb", "5,120 bytes", "5 MB"),
+        ("revenue_musd", "$5 million", "$5 billion"),
+        ("revenue_musd", "$5,000 thousand", "$5 thousand"),
+        ("revenue (bn)", "5 billion", "5 million"),
+        ("duration (h)", "300 minutes", "5 minutes"),
+        ("kg_per_head", "5 kg", "5 m"),
+    ],
+)
+def test_a_label_says_the_unit_of_its_value(label: str, right: str, wrong: str) -> None:
+    assert unsupported_numbers(f"It is {right}.", [f"{label}: 5"]) == ()
+    assert unsupported_numbers(f"It is {wrong}.", [f"{label}: 5"]) != ()
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "said"),
+    [
+        ("power_kw", 5_000, "5 MW"), ("power_mw", 5_000, "5 GW"), ("power_gw", 5, "5,000 MW"),
+        ("energy_wh", 5_000, "5 kWh"), ("energy_kwh", 5_000, "5 MWh"),
+        ("energy_gwh", 5, "5,000 MWh"),
+        ("volume_ml", 5_000, "5 litres"), ("volume_l", 5, "5,000 ml"),
+        ("size_mb", 5, "5,120 kB"), ("size_gb", 5, "5,120 MB"), ("size_tb", 5, "5,120 GB"),
+        ("length_mm", 50, "5 cm"), ("length_cm", 500, "5 metres"), ("length_m", 5_000, "5 km"),
+        ("distance_km", 5, "5,000 meters"), ("distance_mile", 5, "8.05 km"),
+        ("length_inch", 5, "12.7 cm"), ("height_ft", 5, "1.52 metres"),
+        ("mass_mg", 5_000, "5 g"), ("mass_g", 5_000, "5 kilograms"), ("mass_kg", 5_000, "5 tonnes"),
+        ("mass_lb", 5, "2.27 kg"), ("mass_t", 5, "5,000 kg"),
+        ("time_ms", 5_000, "5 seconds"), ("time_s", 300, "5 minutes"), ("time_h", 5, "300 minutes"),
+        ("time_day", 5, "120 hours"), ("time_week", 5, "35 days"), ("age_year", 5, "60 months"),
+        ("price_cent", 500, "$5"), ("price_usd", 5, "500 cents"),
+    ],
+)  # fmt: skip
+def test_a_value_may_be_stated_in_another_unit(label: str, value: int, said: str) -> None:
+    assert unsupported_numbers(f"It is {said}.", [f"{label}: {value}"]) == ()
+    assert unsupported_numbers(f"It is {said}.", [f"{label}: {value * 3}"]) != ()
+
+
+def test_a_share_rises_by_points_or_by_a_part_of_itself() -> None:
+    output = "share before: 10.0 %\nshare after: 12.5 %"
+    for points in ("2.5 percentage points", "2.5 % points", "2.5 points", "2.5 pp"):
+        assert unsupported_numbers(f"The share rose by {points}.", [output]) == ()
+    assert unsupported_numbers("The share rose by 25 %.", [output]) == ()
+    assert unsupported_numbers("The share rose by 2.5 %.", [output]) == ("2.5 %",)
+    assert unsupported_numbers("The share rose by 25 points.", [output]) == ("25",)
+
+
 def test_rows_that_are_left_out_are_no_labels() -> None:
     with pd.option_context("display.max_rows", 6):
         output = str(STATIONS)

@@ -116,6 +116,16 @@ def test_well_formed_code_and_answer(dialect: Dialect) -> None:
 
 
 @ALL
+def test_constraints_and_format_are_shown_where_there_are_some(dialect: Dialect) -> None:
+    task = Task("t", "How many rows?", constraints="Round to cents.", answer_format="@n[number]")
+    for shown, words in ((task, True), (Task("t", "How many rows?"), False)):
+        told = "".join(one.content for one in dialect.messages(Trajectory(shown, dialect.name)))
+        assert ("Round to cents." in told) is words
+        assert ("@n[number]" in told) is words
+        assert "How many rows?" in told
+
+
+@ALL
 def test_every_prompt_it_names_exists(dialect: Dialect) -> None:
     assert all(len(prompts.fingerprint(name)) == 12 for name in dialect.prompts)
 
@@ -204,6 +214,25 @@ class TestMarkdown:
         quiet = replace(run, assistance=Assistance().without("ledger"))
         assert "no row" not in self.dialect.prefill(quiet)
 
+    def test_without_its_opening_a_turn_begins_with_what_went_wrong_alone(self) -> None:
+        bare = replace(DATABASE, assistance=Assistance().without("opening"))
+        assert self.dialect.prefill(bare) == ""
+        failed = bare.extended(_ran(raised("OperationalError", "no such column: X"), "told"))
+        opening = self.dialect.prefill(failed)
+        assert opening.startswith("```sql\n-- The last attempt failed:\n")
+        assert not opening.endswith("SELECT")
+        quiet = replace(failed, assistance=Assistance.none())
+        assert self.dialect.prefill(quiet) == ""
+        assert self.dialect.prefill(replace(FREE, assistance=bare.assistance)) == ""
+
+    def test_after_the_same_error_twice_nothing_is_to_be_explained(self) -> None:
+        failed = _ran(raised("KeyError", "'a'"), "told")
+        once = FREE.extended(failed)
+        assert self.dialect.prefill(once).endswith("# The mistake was that")
+        assert "mistake" not in self.dialect.prefill(once.extended(failed))
+        other = _ran(raised("KeyError", "'b'"), "told")
+        assert self.dialect.prefill(once.extended(other)).endswith("# The mistake was that")
+
     def test_after_a_query_that_worked_python_reads_its_rows(self) -> None:
         saved = printed("1 rows x 1 columns, saved as result_4.csv\n")  # a run before had two
         queries = ("SELECT nothing", raised("OperationalError")), ("SELECT 1", saved)
@@ -222,6 +251,13 @@ class TestMarkdown:
 
     def test_unclosed_block_runs(self) -> None:
         assert self.dialect.parse("```python\nx = 1\nprint(x)").action == RunCell("x = 1\nprint(x)")
+
+    def test_words_behind_a_block_are_not_well_formed(self) -> None:
+        block = "```python\nprint(1)\n```"
+        assert self.dialect.is_well_formed(f"First.\n{block}\n")
+        assert not self.dialect.is_well_formed(f"{block}\nIt is 1.")
+        assert not self.dialect.is_well_formed(f"{block}\n{block}")
+        assert not self.dialect.is_well_formed("```bash\nls\n```")
 
     def test_sql_block(self) -> None:
         assert self.dialect.parse("```sql\nSELECT 1\n```").action == RunCell("SELECT 1", "sql")
@@ -269,6 +305,15 @@ class TestMarkdown:
         assert "@mean" in self.dialect.observation(CLOSED, result, "")
         again = CLOSED.extended(_ran(result, "told"))
         assert self.dialect.printed_answer(again, result) == "@mean[nan]\n@r[1]"
+
+    def test_nan_of_an_empty_selection_is_asked_again_twice(self) -> None:
+        empty = Fact("kept", "[]", 7, 0, condition="a > 9")
+        result = replace(printed("@mean[nan]\n@r[nan]"), facts=(empty,))
+        run = CLOSED
+        for _ in range(2):
+            assert self.dialect.printed_answer(run, result) is None
+            run = run.extended(_ran(result, "told"))
+        assert self.dialect.printed_answer(run, result) == "@mean[nan]\n@r[nan]"
 
     def test_a_failed_cell_answers_nothing(self) -> None:
         result = printed("@mean[1]\n@r[1]", CellStatus.TIMEOUT)

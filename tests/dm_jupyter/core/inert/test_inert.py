@@ -24,6 +24,7 @@ from dm_jupyter.core.inert import (
     inert_svg,
 )
 from dm_jupyter.core.inert.bare import MOST_DEEP
+from dm_jupyter.core.inert.bundle import is_heavy
 from dm_jupyter.core.inert.css import inert_declarations, inert_sheet
 from dm_jupyter.core.inert.markup import _PAINTED as PAINTED
 from dm_jupyter.core.inert.markup import _PLAIN as PLAIN
@@ -93,6 +94,19 @@ def test_a_picture_is_named_where_it_would_have_been() -> None:
     assert "a picture from remote.test, not loaded" in rendered
     assert "http://remote.test/a?d=1" in rendered
     assert "not loaded from remote.test" in inert_html('<p style="background:url(//remote.test)">')
+
+
+def test_addresses_of_what_is_left_out_without_a_place_are_named_below() -> None:
+    kept = inert_html('<p>a</p><embed pluginspage="https://remote.test/get">')
+    assert kept == '<p>a</p><p class="dm-remote">[not loaded from remote.test]</p>'
+
+
+def test_text_counts_as_heavy_however_deep_it_lies() -> None:
+    half: object = "x" * 2**14
+    for _ in range(45):
+        half = [half]
+    assert is_heavy({"a": half, "b": [half, "x"]})
+    assert not is_heavy({"a": half, "b": half})
 
 
 def test_tables_and_their_styles_are_kept() -> None:
@@ -404,6 +418,8 @@ def test_rich_content_anywhere_in_a_message_is_made_inert() -> None:
         {"a": [[[{"b": html}]]]},
     ):
         assert "<img" not in json.dumps(inert_content(content, is_of_widget=False))
+    plain = {"status": "ok", "user_expressions": {"a": {"text/plain": "7"}}, "payload": [1, None]}
+    assert inert_content(plain, is_of_widget=False) == plain
     deep: object = html
     for _ in range(100):
         deep = {"a": deep}
