@@ -16,8 +16,8 @@ PANEL := $(shell find labextension -name __tests__ -prune -o -print)
 
 CHROMIUM := $(shell command -v chromium || command -v chromium-browser)
 BROWSER_TESTS := browser and not slow and not model
-# Three times what CI has processors: tests wait much of their time.
-TEST_WORKERS ?= 6
+# Twice what CI has processors: tests wait half of their time.
+TEST_WORKERS ?= 4
 COVERAGE := --cov --cov-report=term --cov-report=json:.coverage.json
 # Kernels, servers and commands that tests start shall find the modules compiled.
 export PYTHONDONTWRITEBYTECODE :=
