@@ -173,7 +173,6 @@ def _circles(imports: Mapping[str, set[str]]) -> list[set[str]]:
             found.append(set(stack[at:]))
             del stack[at:]
 
-    sys.setrecursionlimit(10_000)
     for name in sorted(imports):
         if name not in order:
             visit(name)
