@@ -45,7 +45,13 @@ _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 _NO_ROW = re.compile(r"are in the \[(?:index|columns)\]|not in index")
 """Keys of a whole list, which are no label of one row."""
 _INDEX_TURNED = re.compile(r"\.loc\[\s*~\s*\w+\s*[,\]]")
-_WITH_UNIT = r"""['"]-?\d[\d.]* ?[^\W\d]+['"]"""
+"""An index, as a search for rows gives it, where a condition is meant."""
+_WITH_UNIT = re.compile(
+    r"(?:could not convert string to float|Unable to parse string)"
+    r".*['\"]-?\d[\d.]* ?([^\W\d]+)['\"]"
+)
+_SCALES = frozenset({"k", "m", "b", "t", "bn", "mn", "mio", "mrd", "tsd", "e"})
+"""What may stand behind a number and is a part of it: `5M` is no 5."""
 
 
 def hint_for(result: CellResult, source: str, data_context: DataContext) -> Finding | None:
@@ -67,7 +73,7 @@ def _words(error: CellError, source: str, data_context: DataContext) -> str:
     text = f"{error.name}: {error.message}"
     if told := schema_hint(error.message, source, data_context.tables):
         return told
-    typed = _of_the_cell(error, source) or _of_the_message(text)
+    typed = _of_the_cell(error, source) or _of_what_it_names(error.message) or _of_the_message(text)
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
     return _lookup(error, data_context) or _spelling(error, data_context)
@@ -78,11 +84,6 @@ def _of_the_cell(error: CellError, source: str) -> str:
     if refused := re.search(r"unexpected keyword argument '(\w+)'", error.message):
         hint = f"Leave {refused[1]} out of that call: the function does not take it."
         return f"{hint} {_TAKEN_BY.get(refused[1], '')}".strip()
-    if absent := re.search(r"no such function: (\w+)", error.message):
-        return (
-            f"SQLite has no {absent[1]}(): ask for the rows without it, and compute it from them "
-            "with pandas in the next cell."
-        )
     line = failing_line(error)
     if _NO_ROW.search(error.message) and _INDEX_TURNED.search(line):
         return "~ turns a condition round, not an index: write df.loc[~(df[column] == value)]."
@@ -92,6 +93,23 @@ def _of_the_cell(error: CellError, source: str) -> str:
         if _FITTED.search(line):
             return _ENCODE
     return ""
+
+
+def _of_what_it_names(message: str) -> str:
+    """What mends an error that names a function or a unit."""
+    if absent := re.search(r"no such function: (\w+)", message):
+        return (
+            f"SQLite has no {absent[1]}(): ask for the rows without it, and compute it from them "
+            "with pandas in the next cell."
+        )
+    unit = _WITH_UNIT.search(message)
+    if unit is None or unit[1].casefold() in _SCALES:
+        return ""
+    # Code that fails where another unit stands: digits alone would mix minutes with hours.
+    return (
+        "Those values have a unit. Leave that line out if the question does not need the column. "
+        f'Where all have it: column.str.removesuffix("{unit[1]}").astype(float).'
+    )
 
 
 def _of_the_message(text: str) -> str:
@@ -220,12 +238,6 @@ _HINTS: tuple[tuple[str, str], ...] = (
         r"(?:could not convert string to float|invalid literal for).*'[^']*\d,\d",
         'Those are numbers with a comma. Where it parts thousands: column.str.replace(",", "")'
         '.astype(float); where it is the decimal sign: column.str.replace(",", ".").astype(float).',
-    ),
-    (
-        rf"(?:could not convert string to float|Unable to parse string).*{_WITH_UNIT}",
-        "Those values have a unit. Leave that line out if the question does not need the column. "
-        "Where all have the same unit, take the number out: "
-        r'column.str.extract(r"([-\d.]+)", expand=False).astype(float).',
     ),
     (
         r"could not convert string to float|unsupported operand type.*str|invalid literal for",

@@ -1,3 +1,4 @@
+import pandas as pd
 import pytest
 
 from dm_jupyter.assist.hints import hint_for
@@ -122,8 +123,9 @@ def test_several_missing_columns() -> None:
     [
         ("ValueError", "could not convert string to float: '$5'", "pd.to_numeric"),
         ("ValueError", "could not convert string to float: '4,382'", "numbers with a comma"),
-        ("ValueError", "could not convert string to float: '37 min'", "have a unit"),
-        ("ValueError", 'Unable to parse string "0.6h" at position 3', "have a unit"),
+        ("ValueError", "could not convert string to float: '37 min'", 'removesuffix("min")'),
+        ("ValueError", 'Unable to parse string "0.6h" at position 3', 'removesuffix("h")'),
+        ("ValueError", "could not convert string to float: '5M'", "pd.to_numeric"),
         ("OperationalError", "no such function: STDDEV", "SQLite has no STDDEV()"),
         ("TypeError", "agg function failed [how->mean,dtype->object]", "numeric_only"),
         ("ValueError", "Input contains NaN", "dropna"),
@@ -162,6 +164,15 @@ def test_several_missing_columns() -> None:
 )
 def test_typed_hints(name: str, message: str, expected: str) -> None:
     assert expected in words_of(raised(name, message), CODE, BRIEF)
+
+
+def test_the_code_for_a_unit_reads_one_unit_and_no_other() -> None:
+    error = raised("ValueError", "could not convert string to float: '37 min'")
+    code = words_of(error, CODE, BRIEF).rpartition(": ")[2].rstrip(".")
+    assert [*eval(code, {"column": pd.Series(["37 min", "5.5 min"])})] == [37.0, 5.5]
+    for other in ("0.6 h", "1.234,50 min"):
+        with pytest.raises(ValueError, match="could not convert"):
+            eval(code, {"column": pd.Series(["37 min", other])})
 
 
 def test_an_argument_of_another_function() -> None:

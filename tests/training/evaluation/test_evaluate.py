@@ -38,13 +38,7 @@ from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed_arguments
 from training.evaluation.models import BoundedPolicy
-from training.evaluation.run import (
-    EvalOptions,
-    SuiteError,
-    evaluate,
-    item_folder,
-    resume_state_of,
-)
+from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
 from training.marking.judge import Judge, JudgeError
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog
