@@ -206,7 +206,7 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
         if opened is not None:
             policy = opened
         else:
-            opening = open_policy(choice, _say, Urgency.BACKGROUND)
+            opening = open_policy(choice, _say, Urgency.BACKGROUND, arguments.slots)
             policy = await stack.enter_async_context(opening)
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)

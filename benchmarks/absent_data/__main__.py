@@ -209,7 +209,7 @@ async def _policy(arguments: argparse.Namespace) -> AsyncIterator[Policy]:
         yield ScriptedAnalyst(scripts(), is_stubborn=arguments.model == STUBBORN)
         return
     choice = model_choice(arguments.model, arguments.base_url, arguments.api_key_file)
-    async with open_policy(choice, _say, Urgency.BACKGROUND) as policy:
+    async with open_policy(choice, _say, Urgency.BACKGROUND, arguments.slots) as policy:
         yield policy
 
 

@@ -121,7 +121,8 @@ class Command:
         async with AsyncExitStack() as stack:
             # The system ends the workers with the thread that started the pool: it comes first.
             pool = await stack.enter_async_context(SandboxPool(settings))
-            policy = await stack.enter_async_context(open_policy(choice, _say, Urgency.BACKGROUND))
+            opening = open_policy(choice, _say, Urgency.BACKGROUND, given.slots)
+            policy = await stack.enter_async_context(opening)
             return await self.measure(policy, pool)
 
     def _options(self, name: str) -> EvalOptions:
@@ -186,6 +187,8 @@ def arguments_of(
     add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
+    add("--slots", type=positive,
+        help="turns that a local model writes at the same time (default: 2)")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
     add("--no-run", action="store_true", help="the table of what is there, without a model")

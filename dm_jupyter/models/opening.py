@@ -25,6 +25,7 @@ async def open_policy(
     choice: ModelChoice,
     on_progress: Callable[[str], None] = lambda _: None,
     urgency: Urgency = Urgency.QUESTION,
+    slots: int | None = None,
 ) -> AsyncIterator[HttpPolicy]:
     """Yields a policy for the choice; a local model is served for as long as the block lasts.
 
@@ -32,6 +33,8 @@ async def open_policy(
         choice: which model, and where.
         on_progress: gets a line now and then while a local model is being loaded.
         urgency: who waits for the turns; on this machine, background work yields to a question.
+        slots: turns that a local model writes at the same time, if this starts it; more than two
+            have a context of memory each. `None` stands for two.
 
     Raises:
         LocalModelError: the local model is missing or can't start; the message says what to do.
@@ -40,9 +43,11 @@ async def open_policy(
         async with HttpPolicy(_endpoint(choice), CapabilityMemory()) as policy:
             yield policy
         return
-    from dm_jupyter.models.local import local_endpoint  # noqa: PLC0415  (optional extra)
+    # An optional extra.
+    from dm_jupyter.models.local import ServerOptions, local_endpoint  # noqa: PLC0415
 
-    async with local_endpoint(choice.model, on_progress=on_progress) as served:
+    options = ServerOptions() if slots is None else ServerOptions(slots=slots)
+    async with local_endpoint(choice.model, options, on_progress) as served:
         known = replace(LOCAL_SERVER, context_tokens=served.context_tokens)
         endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
         async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:

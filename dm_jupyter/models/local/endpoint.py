@@ -26,7 +26,7 @@ from typing import Final
 from dm_jupyter.core.codec import encode_json
 from dm_jupyter.models.local.cache import model_path
 from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, LocalModel, resolve
-from dm_jupyter.models.local.engine import SLOTS, EngineSettings, obstacles
+from dm_jupyter.models.local.engine import SLOTS, EngineSettings, all_tokens, obstacles
 from dm_jupyter.models.local.errors import ServerStartError
 from dm_jupyter.models.local.runtime import (
     Lease,
@@ -45,6 +45,7 @@ _STOP_TIMEOUT_S: Final = 5.0
 _LOW_PRIORITY: Final = (
     "{} was started by a program of low priority (nice {}): it may answer slowly until that ends"
 )
+_FEWER_SLOTS: Final = "{} runs already, for {} requests at a time: others wait"
 _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "dm_jupyter.models.local.server")
 """`-P`, or a file in the current folder could stand in for a module of the server."""
 
@@ -60,7 +61,7 @@ class LocalEndpoint:
     model_name: str
     """The name to put into requests."""
     context_tokens: int
-    """Tokens that one request may use, prompt and answer together; all that run share them."""
+    """Tokens that one request may use, prompt and answer together."""
     slots: int
     """Requests worked on at the same time; more of them wait their turn."""
     key_file: Path
@@ -68,13 +69,16 @@ class LocalEndpoint:
 
     def queue(self) -> RequestQueue:
         """Return the queue in which all users of the server stand."""
-        return RequestQueue(self.key_file.parent, self.slots, self.context_tokens)
+        together = all_tokens(self.slots, self.context_tokens)
+        return RequestQueue(self.key_file.parent, self.slots, together)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
     """How a server is started; one that already runs is used as it is."""
 
+    slots: int = SLOTS
+    """Requests worked on at the same time; more than the default have a context each."""
     port: int = 0
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     start_timeout_s: float = 300.0
@@ -87,11 +91,13 @@ class ServerOptions:
     """Starts the server process; the folder is added as its last argument."""
 
     def __post_init__(self) -> None:
-        """Check the port.
+        """Check the numbers.
 
         Raises:
-            ValueError: There is no such port.
+            ValueError: There is no such port, or no slot.
         """
+        if self.slots < 1:
+            raise ValueError(f"slots must be 1 or more, not {self.slots}")
         if not 0 <= self.port < 1 << 16:
             raise ValueError(f"port must be between 0 and 65535, not {self.port}")
 
@@ -177,6 +183,8 @@ class _Start:
                 self.on_progress(f"loading {self.model.title}: {now - began:.0f} s")
             await asyncio.sleep(_POLL_S)
         await self._check_answers(found)
+        if process is None and found.slots < self.options.slots:
+            self.on_progress(_FEWER_SLOTS.format(self.model.title, found.slots))
         self._keep_up()
         return found
 
@@ -203,7 +211,7 @@ class _Start:
             model_name=self.model.served_name,
             api_key=secrets.token_urlsafe(32),
             context_tokens=self.model.context_tokens,
-            slots=SLOTS,
+            slots=self.options.slots,
             port=self.options.port,
             adapter_file="".join(self._files()[1:]),
         )

@@ -25,19 +25,21 @@ __all__ = [
     "Engine",
     "EngineSettings",
     "Guess",
+    "all_tokens",
     "obstacles",
     "require_engine",
     "start_engine",
 ]
 
 SLOTS: Final = 2
-"""Requests that are worked on at the same time, whoever starts the server.
+"""Requests that are worked on at the same time, where nobody asks for more.
 
 They share one context's memory. Two write faster together than one after the other; three or four
-write at half that speed (`python -m benchmarks.model_speed slots`).
+write at half that speed (`python -m benchmarks.model_speed slots`). Where more are asked for, each
+has a context of its own: all of them then write fast, and an evaluation has that memory to give.
 """
-_PROMPT_CACHE_MIB: Final = 512
-"""Memory for the prefixes of conversations that lost their slot; the engine's own is 8 GiB."""
+_PROMPT_CACHE_MIB: Final = 256
+"""Memory of a slot for prefixes of conversations that lost it; the engine's own is 8 GiB."""
 _BATCH_TOKENS: Final = 256
 """Tokens read at a time: after each the engine looks whether anybody still waits for the answer.
 
@@ -66,13 +68,18 @@ class EngineSettings:
     api_key: str
     """What requests must carry."""
     context_tokens: int
-    """Tokens that one request may use, and all slots together."""
+    """Tokens that one request may use."""
     slots: int
-    """Requests worked on at the same time."""
+    """Requests worked on at the same time; more than `SLOTS` have a context each."""
     port: int
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     adapter_file: str = ""
     """Path of the LoRA adapter over the weights; empty for none."""
+
+    @property
+    def all_tokens(self) -> int:
+        """Tokens that all slots together may use."""
+        return all_tokens(self.slots, self.context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +105,16 @@ class Engine:
     """`http://host:port`, answering."""
     handle: object
     """Kept alive with the engine: dropping it ends it."""
+
+
+def all_tokens(slots: int, context_tokens: int) -> int:
+    """Return the tokens that all requests together may use.
+
+    Args:
+        slots: Requests worked on at the same time.
+        context_tokens: Tokens that one of them may use.
+    """
+    return context_tokens * (slots if slots > SLOTS else 1)
 
 
 def require_engine() -> None:
@@ -145,11 +162,11 @@ def start_engine(
     # Slots would show one client the prompt of another.
     params.endpoint_slots = False
     params.n_parallel = settings.slots
-    params.n_ctx = settings.context_tokens
-    params.kv_unified = True
+    params.n_ctx = settings.all_tokens
+    params.kv_unified = settings.slots <= SLOTS
     params.n_batch = _BATCH_TOKENS
     params.cache_prompt = True
-    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.cache_ram_mib = _PROMPT_CACHE_MIB * settings.slots
     params.verbosity = _LOG_WARNINGS
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = len(os.sched_getaffinity(0))
     if guess is not None:

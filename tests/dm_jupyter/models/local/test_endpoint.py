@@ -30,6 +30,7 @@ from dm_jupyter.models.local.errors import (
     ServerStartError,
 )
 from dm_jupyter.models.local.runtime import ServerFolder
+from dm_jupyter.models.local.tickets import Need, Ticket, Urgency
 from kernel_sandbox.packages.commands import install_extra, own_command
 from tests.waiting import PATIENCE_S, until
 
@@ -124,6 +125,26 @@ async def test_users_share_one_server(served: LocalModel, options: ServerOptions
         assert await asyncio.to_thread(_status, second, second.api_key) == 200
         assert _pid(served, options) == pid
     await _gone(pid)
+
+
+async def test_more_slots_have_a_context_each(served: LocalModel, options: ServerOptions) -> None:
+    said: list[str] = []
+    async with local_endpoint(served, replace(options, slots=4)) as endpoint:
+        assert endpoint.slots == 4
+        each = Need(Urgency.QUESTION, slots=1, tokens=endpoint.context_tokens)
+        queue = endpoint.queue()
+        async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
+            together = asyncio.Barrier(4)
+
+            async def ask(ticket: Ticket) -> None:
+                ticket.writes()
+                await together.wait()
+
+            for _ in range(4):
+                group.create_task(queue.answered(each, ask))
+        async with local_endpoint(served, replace(options, slots=8), said.append) as same:
+            assert same == endpoint
+    assert said == [f"{served.title} runs already, for 4 requests at a time: others wait"]
 
 
 async def test_users_who_start_at_once_share_one_server(
@@ -314,6 +335,8 @@ def test_a_model_that_is_none_is_the_only_thing_missing(
 def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="port"):
         ServerOptions(port=70_000)
+    with pytest.raises(ValueError, match="slots must be 1 or more, not 0"):
+        ServerOptions(slots=0)
 
 
 async def test_state_says_what_was_asked_for(served: LocalModel, options: ServerOptions) -> None:
