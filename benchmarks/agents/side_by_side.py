@@ -16,6 +16,7 @@ from dm_jupyter.agent.rollout import Pool
 from dm_jupyter.core.errors import DmJupyterError, first_fault
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.data.profile_reader import ProfileReader
 from dm_jupyter.models.protocols import Policy
 from kernel_sandbox.errors import SandboxError
 from training.evaluation.manifest import Manifest, git_revision, versions
@@ -137,17 +138,17 @@ async def side_by_side(
     """
     places = asyncio.Semaphore(at_once)
 
-    async def answer(shape: Shape) -> list[EvalRecord]:
+    async def answer(shape: Shape, reader: ProfileReader) -> list[EvalRecord]:
         def report(record: EvalRecord) -> None:
             shape.keep(record)
             on_record(shape, record)
 
-        options = replace(shape.options, at_once=at_once, places=places)
+        options = replace(shape.options, at_once=at_once, places=places, reader=reader)
         return await evaluate(options, policy, pool, report)
 
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {shape.name: group.create_task(answer(shape)) for shape in shapes}
+        async with ProfileReader() as reader, asyncio.TaskGroup() as group:
+            tasks = {shape.name: group.create_task(answer(shape, reader)) for shape in shapes}
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
         raise first_fault(faults) from faults
     return {name: task.result() for name, task in tasks.items()}

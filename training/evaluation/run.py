@@ -94,6 +94,8 @@ class EvalOptions:
     """Tries that go on at the same time."""
     places: Semaphore | None = None
     """What evaluations beside it share: each try takes a place, in the order of asking."""
+    reader: ProfileReader | None = None
+    """Another thing that they share; open. `None` opens one for the run."""
     score_seconds: float = 60.0
     """What one score may take; beyond it, the try is unscored."""
     salvages: bool = False
@@ -231,7 +233,8 @@ async def _evaluate(
             on_record(record)
 
     try:
-        async with ProfileReader() as reader, scorer, asyncio.TaskGroup() as group:
+        own = ProfileReader() if options.reader is None else nullcontext(options.reader)
+        async with own as reader, scorer, asyncio.TaskGroup() as group:
             for _ in range(min(options.at_once, len(resume_state.to_do))):
                 group.create_task(work(_Means(policy, pool, reader, scorer)))
     except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:

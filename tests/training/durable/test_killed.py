@@ -161,11 +161,12 @@ def _kill_and_compare(kind: str, folder: Path, kills: int, questions: int, seed:
     assert len({json.loads(line)["id"] for line in lines.splitlines()}) == questions
 
 
+@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "questions"), [("evaluate", 9), ("groups", 4)])
-def test_work_killed_at_ten_moments_repeats_no_call_and_loses_nothing(
-    kind: str, questions: int, tmp_path: Path
+def test_work_that_is_killed_repeats_no_call_and_loses_nothing(
+    kind: str, questions: int, kills: int, tmp_path: Path
 ) -> None:
-    _kill_and_compare(kind, tmp_path, kills=10, questions=questions, seed=1)
+    _kill_and_compare(kind, tmp_path, kills=kills, questions=questions, seed=1)
 
 
 @pytest.mark.slow
