@@ -95,10 +95,21 @@ def _export(arguments: argparse.Namespace) -> None:
         trained = TrainedWeights.of(arguments.training, arguments.step)
         write_weights(trained, arguments.out, is_merged=arguments.form == "weights")
         print(f"{arguments.form} of update {trained.step}: {arguments.out}")
+        _warn_of_nothing_learned(trained.step)
         return
     step = export_adapter(arguments.training, arguments.out, arguments.numbers, arguments.step)
     size = arguments.out.stat().st_size / 1e6
     print(f"adapter of update {step}, {size:.1f} MB: {arguments.out}")
+    _warn_of_nothing_learned(step)
+
+
+def _warn_of_nothing_learned(step: int) -> None:
+    if step == 0:
+        print(
+            "update 0 is the model as it was: no later checkpoint has a smaller loss on held rows. "
+            "--step N exports another one",
+            file=sys.stderr,
+        )
 
 
 def _evaluate(arguments: argparse.Namespace) -> int:

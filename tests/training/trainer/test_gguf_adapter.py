@@ -123,6 +123,30 @@ def test_the_adapter_of_a_training_is_that_of_its_best_checkpoint(
     assert "has no checkpoint of step 7; it has: [1, 2]" in capsys.readouterr().err
 
 
+def test_an_adapter_that_has_learned_nothing_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save_tiny(tmp_path / "model", "qwen2")
+    rows = random_rows([30] * 8)
+    write_rows(rows[:4], tmp_path / "rows.jsonl")
+    write_rows(rows[4:], tmp_path / "held.jsonl")
+    (tmp_path / "recipe.toml").write_text(
+        f'[model]\nbase = "{tmp_path / "model"}"\ndtype = "float32"\n'
+        f'[adapter]\nrank = 4\nalpha = 8\n[data]\nrows = "{tmp_path / "rows.jsonl"}"\n'
+        f'held = "{tmp_path / "held.jsonl"}"\n'
+        "[training]\nlearning_rate = 9.0\nepochs = 1\nbatch_rows = 4\nevaluate_every = 1\n"
+    )
+    out = tmp_path / "out"
+    assert main(["sft", str(tmp_path / "recipe.toml"), "--out", str(out)]) == 0
+    for form in ("gguf", "peft"):
+        capsys.readouterr()
+        assert main(["export", str(out), "--out", str(tmp_path / form), "--form", form]) == 0
+        assert "update 0 is the model as it was" in capsys.readouterr().err
+    later = ["--out", str(tmp_path / "later"), "--step", "1"]
+    assert main(["export", str(out), *later]) == 0
+    assert "update 0" not in capsys.readouterr().err
+
+
 MESSAGES = [
     {"role": "user", "content": "Print the mean of the column price of the table `df`."},
     {"role": "assistant", "content": "<code>\nprint(df['price'].mean().round(2))\n</code>"},
