@@ -1,10 +1,12 @@
-"""Log-probabilities of sampled ids: llama.cpp's against those of transformers on the same weights.
+"""Log-probabilities of sampled ids: a server's against those of transformers on the same weights.
 
 `python -m benchmarks.token_logprobs` samples ten short conversations of two turns with the local
 model, then scores the same ids with transformers: the weights of the same file, dequantized to
-bfloat16. The last ids of a turn that a stop string ended are told apart, since the server leaves
-out their log-probabilities and is asked for each. Takes the extra `train`, 6 GB of memory and some
-minutes. `--model` names another model of the catalogue, or a GGUF file.
+bfloat16 in a folder beside it. The last ids of a turn that a stop string ended are told apart,
+since llama.cpp leaves out their log-probabilities and is asked for each. Takes the extra `train`,
+6 GB of memory and some minutes. `--model` names another model of the catalogue, or a GGUF file.
+
+`--vllm URL` samples from a vLLM server in place of llama.cpp: `vllm serve` with that folder.
 """
 
 from __future__ import annotations
@@ -18,13 +20,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.sampled_tokens import SampledTokens
-from dm_jupyter.models.local import cache, catalogue
+from dm_jupyter.models.local import catalogue
 from dm_jupyter.models.local.endpoint import ServerOptions, local_endpoint
 from dm_jupyter.models.protocols import SampleRequest
+from training.tokens.chat_template import ChatTemplate
 from training.tokens.llama_cpp import LlamaCppEngine
 from training.tokens.policy import TokenPolicy
+from training.tokens.vllm import VllmEngine
 
 SYSTEM = "Answer with one short piece of Python between <code> and </code>, nothing else."
 STOP, STOP_TOKENS = "</code>", 3
@@ -72,8 +78,20 @@ async def turns_of(policy: TokenPolicy, tokens: int) -> list[SampledTokens]:
     return found
 
 
-async def sampled(model: catalogue.LocalModel, tokens: int) -> list[SampledTokens]:
-    """Returns the turns of a server of our own, which ends with them."""
+async def sampled(model: catalogue.LocalModel, tokens: int, vllm: str = "") -> list[SampledTokens]:
+    """Returns the turns of a server of our own, which ends with them, or of a vLLM server.
+
+    Args:
+        model: what the server of our own runs.
+        tokens: at most, of a turn.
+        vllm: the address of the other one, ending in `/v1`; empty for our own.
+    """
+    if vllm:
+        async with httpx2.AsyncClient(timeout=60) as client:
+            served = (await client.get(f"{vllm}/models")).json()["data"][0]
+        template = ChatTemplate.of_folder(Path(served["root"]))
+        async with VllmEngine(vllm, served["id"], template) as other:
+            return await turns_of(TokenPolicy(other), tokens)
     with tempfile.TemporaryDirectory() as folder:
         options = ServerOptions(runtime_dir=Path(folder))
         async with (
@@ -83,16 +101,15 @@ async def sampled(model: catalogue.LocalModel, tokens: int) -> list[SampledToken
             return await turns_of(TokenPolicy(engine), tokens)
 
 
-def loaded(file: Path, dtype: str) -> Any:
+def loaded(name: str, dtype: str) -> Any:
     """Returns the model of a GGUF file in transformers."""
     import torch  # noqa: PLC0415
-    from transformers import AutoModelForCausalLM, GgufConfig  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM  # noqa: PLC0415
+
+    from training.trainer.model import model_folder  # noqa: PLC0415
 
     model = AutoModelForCausalLM.from_pretrained(
-        file.parent,
-        gguf_file=file.name,
-        quantization_config=GgufConfig(dequantize=True),
-        dtype=getattr(torch, dtype),
+        model_folder(name), dtype=getattr(torch, dtype), local_files_only=True
     )
     return model.eval()
 
@@ -118,14 +135,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=catalogue.DEFAULT_MODEL)
     parser.add_argument("--tokens", type=int, default=48, help="at most, of a turn")
+    parser.add_argument("--vllm", default="", metavar="URL", help="of a vLLM server, with /v1")
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
     arguments = parser.parse_args()
     model = catalogue.resolve(arguments.model)
-    file = cache.require(model)
-    turns = asyncio.run(sampled(model, arguments.tokens))
+    turns = asyncio.run(sampled(model, arguments.tokens, arguments.vllm))
     assert not any(one.is_forked for one in turns)
-    found = list(differences(loaded(file, arguments.dtype), turns))
-    print(f"{model.title}: {len(turns)} turns, {len(found)} sampled ids, {arguments.dtype}")
+    found = list(differences(loaded(arguments.model, arguments.dtype), turns))
+    engine = "vLLM" if arguments.vllm else "llama.cpp"
+    made = f"{len(turns)} turns, {len(found)} sampled ids, {arguments.dtype}"
+    print(f"{model.title} by {engine}: {made}")
     print("| ids | count | mean of the difference | 95 % below | largest |")
     print("|---|---|---|---|---|")
     for name, some in (
