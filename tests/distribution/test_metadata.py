@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from email import message_from_bytes
 from email.message import Message
@@ -51,6 +52,14 @@ def test_the_index_shows_the_readme_without_links_that_lead_nowhere(built: Built
     for words in ("# dm-jupyter", "make lab", "In JupyterLab", "## Licence"):
         assert words in text
         assert words in readme
+
+
+def test_no_file_is_installed_from_two_places() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]
+    wheel = settings["build"]["targets"]["wheel"]
+    places = [Path(place) for place in wheel["shared-data"].values()]
+    assert len(places) == len(set(places))
+    assert not any(one in other.parents for one in places for other in places)
 
 
 def test_the_links_of_the_readme_lead_somewhere_in_the_repository() -> None:
