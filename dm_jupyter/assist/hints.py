@@ -44,6 +44,8 @@ _TAKEN_BY = {
 _QUOTED = re.compile(r"'([^']+)'|\"([^\"]+)\"")
 _NO_ROW = re.compile(r"are in the \[(?:index|columns)\]|not in index")
 """Keys of a whole list, which are no label of one row."""
+_SMALL = re.compile(r"-?\d{1,2}")
+"""A number that a place may have, in a Series of results."""
 _INDEX_TURNED = re.compile(r"\.loc\[\s*~\s*\w+\s*[,\]]")
 """An index, as a search for rows gives it, where a condition is meant."""
 _WITH_UNIT = re.compile(
@@ -76,7 +78,11 @@ def _words(error: CellError, source: str, data_context: DataContext) -> str:
     typed = _of_the_cell(error, source) or _of_what_it_names(error.message) or _of_the_message(text)
     if typed or not re.search(r"^KeyError|not in index|has no attribute", text):
         return typed
-    return _lookup(error, data_context) or _spelling(error, data_context)
+    return (
+        _place(error, data_context)
+        or _lookup(error, data_context)
+        or _spelling(error, data_context)
+    )
 
 
 def _of_the_cell(error: CellError, source: str) -> str:
@@ -115,6 +121,23 @@ def _of_what_it_names(message: str) -> str:
 def _of_the_message(text: str) -> str:
     """What mends an error of that kind wherever it is raised."""
     return next((hint for pattern, hint in _HINTS if re.search(pattern, text)), "")
+
+
+def _place(error: CellError, data_context: DataContext) -> str:
+    """How a value is taken by its place, which pandas took for a name; empty for a loaded table."""
+    key = error.message.strip()
+    line = failing_line(error)
+    if error.name != "KeyError" or not _SMALL.fullmatch(key) or key in data_context.columns:
+        return ""
+    held = re.search(rf"([^\W\d][\w.]*)((?:\(\))?)\[\s*{key}\s*\]", line)
+    tables = {"df", *(frame.variable for frame in data_context.frames)}
+    if held is None or held[1] in tables or _LOOKED_UP.search(held[0]):
+        return ""
+    holder = "".join(held.groups())
+    return (
+        f"{holder} has no entry of the name {key}. If it is a Series, its entries have names of "
+        f"their own: the one at that place is {holder}.iloc[{key}]."
+    )
 
 
 def _lookup(error: CellError, data_context: DataContext) -> str:

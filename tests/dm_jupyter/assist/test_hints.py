@@ -60,6 +60,35 @@ def _hint_of(line: str, key: str, data_context: DataContext) -> str:
     return words_of(CellResult(CellStatus.ERROR, (error,)), CODE, data_context)
 
 
+@pytest.mark.parametrize(
+    ("line", "key", "told"),
+    [
+        ("p = round(fit.params[1], 2)", "1", "fit.params.iloc[1]"),
+        ("top = df['a'].value_counts(); first = top[0]", "0", "top.iloc[0]"),
+        ("last = table.mean()[-1]", "-1", "table.mean().iloc[-1]"),
+    ],
+)
+def test_a_place_that_was_taken_for_a_name_is_told(line: str, key: str, told: str) -> None:
+    hint = _looked_up(line, key)
+    assert hint.endswith(f"the one at that place is {told}.")
+    assert "PassengerId" not in hint
+
+
+def test_what_a_place_hint_advises_does_it() -> None:
+    params = pd.Series({"const": 1.0, "Age": 2.5})
+    with pytest.raises(KeyError) as raised_:
+        params[1]
+    assert str(raised_.value) == "1"
+    assert params.iloc[1] == 2.5
+
+
+@pytest.mark.parametrize("line", ["x = df[1]", "x = df.loc[1]", "x = sales[1]", "x = f(1)"])
+def test_a_column_of_a_table_is_no_place(line: str) -> None:
+    frames = (LoadedTable("sales", "", BRIEF.columns),)
+    hint = _hint_of(line, "1", DataContext(columns=BRIEF.columns, frames=frames))
+    assert "the one at that place" not in hint
+
+
 def test_a_value_is_looked_for_in_the_profile() -> None:
     profile = "Columns:\n- 'year': str, 3 distinct: 'bern', 'basel', …\n- '2008': int64, 1 … 9"
     hint = _looked_up("x = df.loc['bern', '2008']", "'bern'", profile)
