@@ -201,11 +201,14 @@ class _Search:
         return [one for one in self.lexicon.containing(key) if not one.is_column]
 
     def _told(self, phrase: str, found: Iterable[Named]) -> Iterator[_Fact]:
-        """Yields the values, and the columns unless the profile shows as much."""
+        """Yields the values and columns that are written otherwise.
+
+        Told in which table a value stands that the question writes alike, a small model counts
+        the rows of that table. Over 60 questions, such lines won nothing.
+        """
         values = [one for one in found if not one.is_column]
         columns = [one for one in found if one.is_column]
-        same = [one for one in values if one.text == phrase and one.literal in self.shown]
-        if values and not (len(values) == 1 and same):
+        if any(one.text != phrase for one in values):
             yield 2, f"{value_text(phrase)} → {_listed(values)}"
         if any(one.text.strip().casefold() != phrase.casefold() for one in columns):
             yield 5, f"{value_text(phrase)} → {_listed(columns)}"
