@@ -245,9 +245,10 @@ def _choice(arguments: argparse.Namespace, opened: Policy | None) -> ModelChoice
     given = (arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter)
     if opened is None:
         return model_choice(*given)
-    if any(given):
+    if any(given) or arguments.slots:
         raise UsageError(
-            "the model is named before the suite: leave --model, --adapter and --base-url out"
+            "the model is named before the suite: leave --model, --adapter and --base-url out, and "
+            "--slots"
         )
     return ModelChoice()
 

@@ -73,6 +73,8 @@ def _complete(parser: argparse.ArgumentParser, arguments: argparse.Namespace) ->
         arguments.install_packages = arguments.profile == Strictness.ROLLOUT.value
     if arguments.budget.dollars is not None and not arguments.price:
         parser.error("--budget dollars=N needs --price IN OUT")
+    if arguments.slots and arguments.base_url:
+        parser.error("--slots is for a local model: --samples-at-once holds for an endpoint, too")
     if arguments.packages_lock and not arguments.install_packages:
         parser.error("--packages-lock needs --install-packages")
 

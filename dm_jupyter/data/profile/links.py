@@ -203,7 +203,7 @@ class _Search:
     def _told(self, phrase: str, found: Iterable[Named]) -> Iterator[_Fact]:
         """Yields the values and columns that are written otherwise.
 
-        Told in which table a value stands that the question writes alike, a small model counts
+        Told in which table a value stands that the question writes alike, a small model may count
         the rows of that table. Over 60 questions, such lines won nothing.
         """
         values = [one for one in found if not one.is_column]

@@ -36,7 +36,7 @@ SLOTS: Final = 2
 
 They share one context's memory. Two write faster together than one after the other; three or four
 write at half that speed (`python -m benchmarks.model_speed slots`). Where more are asked for, each
-has a context of its own: all of them then write fast, and an evaluation has that memory to give.
+has a context of its own, so that none waits for room: an evaluation has that memory to give.
 """
 _PROMPT_CACHE_MIB: Final = 256
 """Memory of a slot for prefixes of conversations that lost it; the engine's own is 8 GiB."""
@@ -75,11 +75,6 @@ class EngineSettings:
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     adapter_file: str = ""
     """Path of the LoRA adapter over the weights; empty for none."""
-
-    @property
-    def all_tokens(self) -> int:
-        """Tokens that all slots together may use."""
-        return all_tokens(self.slots, self.context_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +157,7 @@ def start_engine(
     # Slots would show one client the prompt of another.
     params.endpoint_slots = False
     params.n_parallel = settings.slots
-    params.n_ctx = settings.all_tokens
+    params.n_ctx = all_tokens(settings.slots, settings.context_tokens)
     params.kv_unified = settings.slots <= SLOTS
     params.n_batch = _BATCH_TOKENS
     params.cache_prompt = True
