@@ -187,9 +187,10 @@ def arguments_of(
     add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
-    add("--slots", type=positive,
+    served = parser.add_mutually_exclusive_group()
+    served.add_argument("--slots", type=positive,
         help="turns that a local model writes at the same time (default: 2)")  # fmt: skip
-    add("--base-url", help="an OpenAI-compatible endpoint")
+    served.add_argument("--base-url", help="an OpenAI-compatible endpoint")
     add("--api-key-file", type=Path)
     add("--no-run", action="store_true", help="the table of what is there, without a model")
     add("--markdown", action="store_true", help="a table to paste into a page")
