@@ -52,6 +52,3 @@ class ScriptedNotebook:
         self.cells.append(cell)
         await asyncio.sleep(0)
         return ExecutedCell(cell, result)
-
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        return await self.run(cell, why)

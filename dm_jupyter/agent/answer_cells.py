@@ -16,8 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from dm_jupyter.agent.figures.figure_words import is_figure
-from dm_jupyter.assist.cell_effects import Effects, KnownNames, effects_of
-from dm_jupyter.assist.loaded_tables import EarlierCell
+from dm_jupyter.assist.cell_effects import EarlierCell, Effects, KnownNames, effects_of
 from dm_jupyter.core.grounded import Verdict
 from dm_jupyter.core.trajectory import Step, StopReason, Trajectory
 from kernel_sandbox.types import Display, Output

@@ -17,8 +17,6 @@ from dm_jupyter.agent.protocols import Notebook
 from dm_jupyter.agent.turns import absent_of, after_answer, parse_turn
 from dm_jupyter.assist import critique
 from dm_jupyter.assist.advice import advised
-from dm_jupyter.assist.hints import hint_for
-from dm_jupyter.assist.repair import repair_of
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance, Finding
 from dm_jupyter.core.data_facts import facts_block
@@ -119,8 +117,6 @@ _PROMPTS = (
 )
 SILENCE_S = 10
 """After which whoever waits is told that the model has not said anything."""
-_MOST_REPAIRS = 3
-"""Of one cell, each after a failure of its own."""
 _MOST_VOIDS = 3
 """In a row: a model that says nothing so often has lost the thread."""
 
@@ -243,7 +239,7 @@ async def step(
     match taken.turn.action:
         case RunCell() as cell:
             emit(CellStarted(taken.turn.thought, cell))
-            taken = await _run_cell(trajectory, taken, cell, notebook, emit)
+            taken = await _run_cell(trajectory, taken, cell, notebook)
             assert isinstance(taken.turn.action, RunCell)  # noqa: S101
             assert taken.result is not None  # noqa: S101
             emit(CellFinished(taken.turn.action, taken.result))
@@ -259,33 +255,14 @@ async def step(
     return after
 
 
-async def _run_cell(
-    trajectory: Trajectory, taken: Step, cell: RunCell, notebook: Notebook, emit: Emit
-) -> Step:
-    """Runs the cell as it was written; where it fails for a slip, corrected once more.
-
-    A cell that a person has changed is theirs: it is not corrected.
-    """
+async def _run_cell(trajectory: Trajectory, taken: Step, cell: RunCell, notebook: Notebook) -> Step:
     ran = await notebook.run(cell, taken.turn.thought)
-    is_edited, findings = ran.cell != cell, list[Finding]()
-    while not is_edited and len(findings) < _MOST_REPAIRS:
-        found = repair_of(ran.cell, ran.result, trajectory)
-        if found is None or found.edit is None:
-            break
-        findings.append(found)
-        corrected, seconds = replace(cell, source=found.edit), ran.result.seconds
-        emit(CellFinished(ran.cell, ran.result))
-        emit(CellStarted("", corrected))
-        ran = await notebook.rerun(corrected, found.suggestion)
-        ran = replace(ran, result=replace(ran.result, seconds=seconds + ran.result.seconds))
-        is_edited = ran.cell != corrected
     return replace(
         taken,
         turn=replace(taken.turn, action=ran.cell),
         result=ran.result,
-        is_edited=is_edited,
+        is_edited=ran.cell != cell,
         written=_as_written(trajectory, taken, ran.cell),
-        findings=tuple(findings),
     )
 
 
@@ -389,8 +366,7 @@ def _after_cell(
     answer, assists = dialect.printed_answer(trajectory, result), trajectory.assists
     against: tuple[Finding, ...] = ()
     if result.ok and not any(step.critique for step in trajectory.steps):
-        found_nothing = any(fact.is_absence for fact in result.facts)
-        against = critique.critique_of(trajectory, cell, answer, found_nothing=found_nothing)
+        against = critique.critique_of(trajectory, answer)
     reason = " ".join(finding.suggestion for finding in against)
     taken = replace(taken, findings=(*taken.findings, *against))
     if answer is not None and not reason:
@@ -404,10 +380,7 @@ def _after_cell(
         told = prompts.fill("cell_critique", output=text, critique=reason)
         taken = replace(taken, critique=reason)
         return trajectory.extended(_told(taken, cell, told, settings))
-    if assists.hints and not result.ok:
-        hint = hint_for(result, cell.source, trajectory.data_context)
-        taken = replace(taken, findings=(*taken.findings, *filter(None, (hint,))))
-    observation = dialect.observation(trajectory, result, f"{text}\n{taken.hint}".strip())
+    observation = dialect.observation(trajectory, result, text)
     if facts:  # below the word that nothing was shown
         observation = f"{observation}\n\n{facts}"
     return trajectory.extended(_told(taken, cell, observation, settings))

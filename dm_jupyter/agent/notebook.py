@@ -112,27 +112,6 @@ class HeadlessNotebook:
             await self._define(definition)
         source = self._sql.python(cell)
         self._write(new_code_cell(source))
-        return await self._run_last(cell, source)
-
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        """Runs the last cell again in its place, corrected; the metadata says what was.
-
-        Raises:
-            NotebookError: the file can't be written.
-            SandboxError: the kernel can't run cells.
-            asyncio.CancelledError: cancelled; the cell is kept, marked as interrupted.
-        """
-        before = self.document.cells[-1].metadata.get("dm_jupyter", {}).get("corrected", [])
-        self._ran.pop()  # it counts once, when it has run again
-        self.document.cells[-1] = new_code_cell(cell.source)
-        self.save()
-        ran = await self._run_last(cell, cell.source)
-        self.document.cells[-1].metadata["dm_jupyter"] = {"corrected": [*before, why]}
-        self.save()
-        return ran
-
-    async def _run_last(self, cell: RunCell, source: str) -> ExecutedCell:
-        """Runs what the last cell holds and keeps its outputs."""
         position = len(self.document.cells) - 1
         result = await self._runner.run(source)
         if result.state_lost:

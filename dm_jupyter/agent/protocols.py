@@ -30,12 +30,3 @@ class Notebook(Protocol):
     async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
         """Writes the thought and the cell, runs it, keeps and returns what became of it."""
         ...
-
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        """Runs the last cell again in its place, corrected. Called when it has just failed.
-
-        Args:
-            cell: the corrected cell.
-            why: what was corrected, for the person.
-        """
-        ...

@@ -75,15 +75,6 @@ class Rollout:
         """
         return await self.notebook.run(cell, thought)
 
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        """Runs the last cell again in its place, corrected.
-
-        Raises:
-            SandboxError: no process could be started for it.
-            asyncio.CancelledError: cancelled; the cell has been stopped.
-        """
-        return await self.notebook.rerun(cell, why)
-
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[Rollout]:
         """Opens a rollout that goes on from here by itself, its notebook a copy of this one."""

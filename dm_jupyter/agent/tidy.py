@@ -27,7 +27,7 @@ from dm_jupyter.agent.notebook import plain_kernel, with_outputs
 from dm_jupyter.agent.notebook_file import read_notebook, write_new
 from dm_jupyter.agent.observe import describe, shorten
 from dm_jupyter.agent.outline import Outline, OutlineCell, outline_of, outputs_of
-from dm_jupyter.assist.loaded_tables import EarlierCell
+from dm_jupyter.assist.cell_effects import EarlierCell
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.data.data_context import names_for
 from kernel_sandbox.runners.session import KernelSession

@@ -27,14 +27,14 @@ from dm_jupyter.assist.cell_names import (
 )
 from dm_jupyter.core.tracebacks import parsed
 
-__all__ = ["CHANGES", "WRITES", "Effects", "KnownNames", "effects_of"]
+__all__ = ["EarlierCell", "Effects", "KnownNames", "effects_of"]
 
-WRITES = re.compile(
+_WRITES = re.compile(
     "to_(?:csv|excel|parquet|feather|pickle|sql|json|html|hdf|stata|latex|markdown)|save\\w*|write"
     "\\w*|dump|execute\\w*|commit|mkdir|makedirs|unlink|remove|rename|rmtree|system|run|Popen|post"
 )
 """Methods that reach beyond the cell's own names."""
-CHANGES = re.compile(
+_CHANGES = re.compile(
     "append|extend|insert|pop|popitem|clear|update|add|discard|setdefault|sort|reverse|send|close"
 )
 """Methods that change what they are called on."""
@@ -57,6 +57,15 @@ _READS_FILES = re.compile(
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SAVES_BESIDE = frozenset({"run_sql"})
 """Functions of our own that keep what they show in a file as well, which the call names."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCell:
+    """A Python cell that ran before in the same kernel."""
+
+    source: str
+    is_whole: bool = True
+    """Whether it ran to its end; of another, nobody knows which names it has bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,14 +390,14 @@ class _Flow:
             if _IN_PLACE.fullmatch(name):
                 for one in given_to(call):
                     self._change(one)
-        elif CHANGES.fullmatch(name) or _CHANGES_TOO.fullmatch(name) or is_inplace(call):
+        elif _CHANGES.fullmatch(name) or _CHANGES_TOO.fullmatch(name) or is_inplace(call):
             self._change(value)
 
     def _call_for_nothing(self, call: ast.Call) -> None:
         """Takes a call whose value nobody uses: of an unknown method, it is for what it changes."""
         match call.func:
             case ast.Attribute(value=value, attr=name) if not LOOKS.fullmatch(name):
-                if root_name(value) not in self.known.modules and not WRITES.fullmatch(name):
+                if root_name(value) not in self.known.modules and not _WRITES.fullmatch(name):
                     self._change(value)
 
     def _change(self, node: ast.expr) -> None:
@@ -402,7 +411,7 @@ class _Flow:
 
 
 def _is_write(name: str) -> bool:
-    return WRITES.fullmatch(name) is not None and not re.fullmatch("execute\\w*|commit", name)
+    return _WRITES.fullmatch(name) is not None and not re.fullmatch("execute\\w*|commit", name)
 
 
 def _opens_to_write(call: ast.Call) -> bool:

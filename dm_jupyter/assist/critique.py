@@ -11,19 +11,16 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from dm_jupyter.assist.dropped_rows import dropped_rows
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.closed_form import find_answers, is_no_value
-from dm_jupyter.core.trajectory import RunCell, Trajectory
+from dm_jupyter.core.trajectory import Trajectory
 
 __all__ = ["PROMPTS", "Misfit", "critique_of", "has_sections", "misfits", "unfinished"]
 
 _HEADING = re.compile(r"(?m)^(?:#{1,6}\s+\S|\*\*[^*\n]+\*\*:?\s*$)")
 
 PROMPTS = (
-    "critique_dropna",
-    "critique_apart",
     "critique_misfit",
     "critique_no_figure",
     "critique_no_file",
@@ -44,25 +41,14 @@ _FLAGS = ("True", "False")
 _ORDER = " (a test gives the statistic first, then the p-value)"
 
 
-def critique_of(
-    trajectory: Trajectory, cell: RunCell, answer: str | None, *, found_nothing: bool
-) -> tuple[Finding, ...]:
-    """Returns why the cell should be written again, or nothing.
+def critique_of(trajectory: Trajectory, answer: str | None) -> tuple[Finding, ...]:
+    """Returns why a cell that ran without an error should be written again, or nothing.
 
     Args:
         trajectory: the run before the cell.
-        cell: a cell that ran without an error.
         answer: the closed-form answer that it printed, if it did.
-        found_nothing: whether it selected data that are not there. The model must learn that, and
-            a word about dropped rows makes a small model leave the selection out.
     """
-    task, assists = trajectory.task, trajectory.assists
-    if assists.dropped_rows and cell.language == "python" and not found_nothing:
-        asked = f"{task.question}\n{task.constraints}"
-        dropped = dropped_rows(cell.source, trajectory.data_context.incomplete, asked)
-        if dropped is not None:
-            return (dropped,)
-    if not assists.answer_form:
+    if not trajectory.assists.answer_form:
         return ()
     return tuple(
         Finding(
@@ -71,7 +57,7 @@ def critique_of(
             "certain",
             prompts.fill("critique_misfit", **misfit._asdict()),
         )
-        for misfit in misfits(task.answer_format, dict(find_answers(answer or "")))
+        for misfit in misfits(trajectory.task.answer_format, dict(find_answers(answer or "")))
     )
 
 

@@ -33,8 +33,6 @@ class Finding:
     confidence: Confidence
     suggestion: str
     """What to do, in the words that the model or the person gets."""
-    edit: str | None = None
-    """The corrected cell. It only runs after the failure that it corrects has happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +47,6 @@ class Assistance:
     """A turn begins inside a block that loads the data, where the dialect opens turns."""
     advice: bool = True
     """Questions and files that need it get advice on pandas and scipy while code is written."""
-    hints: bool = True
-    """After an error, the model is told what usually corrects it."""
-    imports: bool = True
-    """A cell that failed for want of a well-known import runs again with it."""
-    columns: bool = True
-    """A cell that failed for the spelling of a column runs again with the file's spelling."""
-    dropped_rows: bool = True
-    """A cell that drops rows for a column it does not compute with is sent back once."""
     answer_form: bool = True
     """A cell that prints another kind of value than the format asks for is sent back once."""
     ledger: bool = True

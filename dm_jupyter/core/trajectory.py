@@ -18,7 +18,6 @@ from dm_jupyter.core.grounded import Grounded
 from dm_jupyter.core.plain_text import shown_host
 from dm_jupyter.core.request_kind import RequestKind, request_kind
 from dm_jupyter.core.sampled_tokens import SampledTokens
-from dm_jupyter.core.schema import DatabaseTable, LoadedTable
 from dm_jupyter.core.task import Task
 from kernel_sandbox.types import CellResult
 
@@ -111,15 +110,10 @@ class Step:
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
     written: RunCell | None = None
-    """The cell as its turn has it, where the action, which is what ran last, is another: it was
-    corrected, a person changed it, or the comments of an opening were left out."""
+    """The cell as its turn has it, where the action, which is what ran, is another: a person
+    changed it, or the comments of an opening were left out."""
     findings: tuple[Finding, ...] = ()
     """What the help for the model noticed, and did, about this turn."""
-
-    @property
-    def hint(self) -> str:
-        """What usually corrects the cell's error; empty where nobody knows, or hints are off."""
-        return next((one.suggestion for one in self.findings if one.rule == "hints"), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +135,12 @@ class DataContext:
     text: str = ""
     preamble: str = ""
     """Code that loads the data, to begin a python cell with."""
-    columns: tuple[str, ...] = ()
-    """Every column name, for hints after a misspelled one."""
     databases: tuple[str, ...] = ()
     """Names of the database files; not empty when `sql` cells make sense."""
     incomplete: tuple[str, ...] = ()
     """The columns in which values are missing, as far as they were counted."""
     variables: tuple[str, ...] = ()
     """Names of a person's tables in the kernel that the question is about."""
-    tables: tuple[DatabaseTable, ...] = ()
-    """Of the databases, with the keys that tie them."""
-    frames: tuple[LoadedTable, ...] = ()
-    """The tables that the loading code makes, each in its variable."""
     links: str = ""
     """What the question's words are in the data, one line each; the only part that depends on the
     question, so it follows behind it."""

@@ -8,16 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from dm_jupyter.core.schema import DatabaseTable, Link, LoadedTable
 from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.data.profile import FileProfile, TableProfile, render
 from dm_jupyter.data.profile.links import links_text
 from dm_jupyter.data.profile_reader import ProfileReader
-
-if TYPE_CHECKING:
-    from dm_jupyter.data.profile import ForeignKey
 
 __all__ = ["DataContextSize", "build_data_context", "data_context_size", "names_for"]
 
@@ -79,19 +74,15 @@ def _data_context(profiles: list[FileProfile], question: str, room: DataContextS
     chars = room.profile_chars
     share = chars if len(profiles) == 1 else 2 * chars // len(profiles)
     text = "\n\n".join(render(profile, max_chars=share) for profile in profiles)
-    frames = _frames(profiles)
-    loads = [frame.load for frame in frames]
+    loads = _loads(profiles)
     columns = [
         column for profile in profiles for table in profile.tables for column in table.columns
     ]
     return DataContext(
         text=text,
         preamble=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
-        columns=tuple(dict.fromkeys(column.name for column in columns)),
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
-        frames=tuple(frames),
-        tables=tuple(table for profile in profiles for table in _database_tables(profile)),
         links=links_text(question, profiles, chars=room.links_chars, shown=text),
     )
 
@@ -117,8 +108,8 @@ def _trimmed(profile: FileProfile) -> FileProfile:
     return replace(profile, tables=(replace(table, columns=columns, load_code=load),))
 
 
-def _frames(profiles: list[FileProfile]) -> list[LoadedTable]:
-    """The tables that code loads, each in a variable of its own."""
+def _loads(profiles: list[FileProfile]) -> list[str]:
+    """The code that loads each table, each into a variable of its own."""
     tables = [
         (profile, table)
         for profile in profiles
@@ -126,14 +117,9 @@ def _frames(profiles: list[FileProfile]) -> list[LoadedTable]:
         if table.load_code and not table.is_hidden
     ]
     if len(tables) == 1:
-        return [_frame(tables[0][1], "df", str(tables[0][1].load_code))]
+        return [str(tables[0][1].load_code)]
     taken: set[str] = set()
-    named = [(table, _variable(profile, table, taken)) for profile, table in tables]
-    return [_frame(table, name, _renamed(table, name)) for table, name in named]
-
-
-def _frame(table: TableProfile, variable: str, load: str) -> LoadedTable:
-    return LoadedTable(variable, load, tuple(column.name for column in table.columns))
+    return [_renamed(table, _variable(profile, table, taken)) for profile, table in tables]
 
 
 def _renamed(table: TableProfile, variable: str) -> str:
@@ -150,36 +136,6 @@ def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str
         free, number = f"{name}_{number}", number + 1
     taken.add(free)
     return free
-
-
-def _database_tables(profile: FileProfile) -> tuple[DatabaseTable, ...]:
-    """Returns the tables of a database; none for a file of another kind."""
-    if profile.kind != "sqlite":
-        return ()
-    named = {table.name.casefold(): table for table in profile.tables}
-    return tuple(
-        DatabaseTable(
-            table.name,
-            tuple(column.name for column in table.columns),
-            tuple(link for key in table.foreign_keys if (link := _link(key, named)) is not None),
-        )
-        for table in profile.tables
-    )
-
-
-def _link(key: ForeignKey, named: Mapping[str, TableProfile]) -> Link | None:
-    """The key with the columns it points at; `None` where the schema does not tell which.
-
-    Keys name columns that are not there more often than one would think: SQLite does not look.
-    """
-    target = named.get(key.table.casefold())
-    if target is None:
-        return None
-    columns = {column.name for column in target.columns}
-    for targets in (key.targets or target.primary_key, key.columns):
-        if len(targets) == len(key.columns) and columns.issuperset(targets):
-            return Link(target.name, tuple(zip(key.columns, targets, strict=True)))
-    return None
 
 
 def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:

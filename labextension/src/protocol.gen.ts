@@ -292,7 +292,6 @@ export interface ICellOpened {
   thought: string;
   language: string;
   waits_because: string;
-  corrected: string;
 }
 
 /** The person has decided on a cell that waited. */

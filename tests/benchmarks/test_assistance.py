@@ -43,16 +43,16 @@ def split(tmp_path: Path) -> Path:
     return folder
 
 
-class Misspelling:
-    """Always asks for the same column by the same wrong name."""
+class Forgetful:
+    """Never loads the data itself."""
 
-    name = "misspelling"
+    name = "forgetful"
     asked = 0
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
         self.asked += 1
-        opening = request.prefill or "```python\nimport pandas as pd\ndf = pd.read_csv('t.csv')\n"
-        cell = "n = df['league_goals'].sum()\nprint(f'@n[{n}]')\n```"
+        opening = request.prefill or "```python\n"
+        cell = "n = df['League Goals'].sum()\nprint(f'@n[{n}]')\n```"
         return Completion(f"{opening}{cell}", request.prefill, 100, 10, 0.01)
 
 
@@ -60,11 +60,11 @@ async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ["dabench", "--split", str(split), "--out", str(tmp_path / "out"), "--max-turns", "2"]
-    words += ["--compact", str(tmp_path / "kept"), "--rules", "columns", "hints"]
-    policy = Misspelling()
+    words += ["--compact", str(tmp_path / "kept"), "--rules", "opening", "links"]
+    policy = Forgetful()
     records = await command(words).measure(policy, pool)
     right = {name: sum(one.strict_correct for one in run) for name, run in records.items()}
-    assert right == {"default": 2, "columns": 0, "hints": 2, "none": 0}
+    assert right == {"default": 2, "opening": 0, "links": 2, "none": 0}
     asked = policy.asked
     assert await command(words).measure(policy, pool)
     assert policy.asked == asked  # nothing is run twice
@@ -73,16 +73,16 @@ async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     assert main([*words, "--no-run"]) == 0
     table = capsys.readouterr().out
     lost = {line.split("  ")[0].strip(): line for line in table.splitlines()}
-    assert "+100.0" in lost["without columns"]
-    assert "+0.0" in lost["without hints"]
+    assert "+100.0" in lost["without opening"]
+    assert "+0.0" in lost["without links"]
     elsewhere = [*words, "--out", str(tmp_path / "elsewhere"), "--no-run"]
     assert main(elsewhere) == 0  # from the outcomes alone
     assert capsys.readouterr().out == table
 
-    run_json = tmp_path / "out" / "assistance-dabench-columns-7" / "run.json"
+    run_json = tmp_path / "out" / "assistance-dabench-opening-7" / "run.json"
     settings = json.loads(run_json.read_text())["settings"]
-    assert settings["assistance"]["columns"] is False
-    assert settings["assistance"]["hints"] is True
+    assert settings["assistance"]["opening"] is False
+    assert settings["assistance"]["links"] is True
     with pytest.raises(ManifestError, match="settings"):
         await command([*words, "--max-turns", "3"]).measure(policy, pool)
 

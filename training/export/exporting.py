@@ -38,7 +38,7 @@ from kernel_sandbox.types import CellResult
 
 __all__ = ["Export", "ScriptedRun", "begun", "export"]
 
-_SHOWN = frozenset({"profile", "links", "advice", "hints", "ledger", "quiet_output"})
+_SHOWN = frozenset({"profile", "links", "advice", "ledger", "quiet_output"})
 """The help that only tells: the other rules change cells, ask again, or shorten what is shown."""
 
 
@@ -182,9 +182,6 @@ class _Recorded:
         assert self._result is not None  # noqa: S101  (an answer runs nothing)
         return ExecutedCell(cell, self._result)
 
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        return await self.run(cell, why)
-
 
 def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
     """Returns the run before its first turn, in another dialect.
@@ -221,8 +218,15 @@ def _cells(trajectory: Trajectory) -> Sequence[_Told]:
 
 def _is_own(step: Step) -> bool:
     """Whether the cell that ran is the model's; comments of an opening count for nothing."""
-    is_repaired = step.written is not None and any(one.edit is not None for one in step.findings)
-    return not step.is_edited and not is_repaired
+    if step.is_edited or step.written is None:
+        return not step.is_edited
+    return isinstance(step.turn.action, RunCell) and _code(step.written) == _code(step.turn.action)
+
+
+def _code(cell: RunCell) -> Sequence[str]:
+    """The lines of a cell that are no comments."""
+    marks = ("#", "--")
+    return [one for one in cell.source.splitlines() if not one.lstrip().startswith(marks)]
 
 
 def _binds(action: Action) -> set[str]:

@@ -236,8 +236,8 @@ def _failed_before(trajectory: Trajectory, sign: str) -> str:
         told = prompts.fill("markdown_nothing_before", facts="\n".join(absent)) if absent else ""
         return _commented(sign, told)
     message = error.message.strip().splitlines() or [""]
-    lines = [f"{error.name}: {message[0][:160]}", last.hint, *absent]
-    failed = prompts.fill("markdown_failed_before", error="\n".join(filter(None, lines)))
+    lines = [f"{error.name}: {message[0][:160]}", *absent]
+    failed = prompts.fill("markdown_failed_before", error="\n".join(lines))
     return _commented(sign, failed)
 
 

@@ -9,12 +9,12 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from dm_jupyter.core.schema import always_quoted
 from dm_jupyter.data.profile.columns import scalar
 from dm_jupyter.data.profile.faults import reading
 from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, ForeignKey, TableProfile
 from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.sql_names import always_quoted
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dm_jupyter.core.schema import quoted_name
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.render_table import (
     fitted_list,
@@ -12,6 +11,7 @@ from dm_jupyter.data.profile.render_table import (
     table_text,
     value_text,
 )
+from dm_jupyter.data.profile.sql_names import quoted_name
 
 __all__ = ["render"]
 

@@ -16,7 +16,6 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from dm_jupyter.core.schema import always_quoted
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.model import (
     ColumnProfile,
@@ -26,6 +25,7 @@ from dm_jupyter.data.profile.model import (
     TableProfile,
 )
 from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.sql_names import always_quoted
 from dm_jupyter.data.profile.values import MOST_VALUES, VALUE_CHARS, indexed
 
 __all__ = ["profile_sqlite"]

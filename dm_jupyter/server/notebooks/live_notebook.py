@@ -142,22 +142,6 @@ class LiveNotebook:
             self._sql.knows_function = False
         return ExecutedCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
-    async def rerun(self, cell: RunCell, why: str) -> ExecutedCell:
-        """Runs the last cell again in its place, corrected; the person is asked again, as before.
-
-        Raises:
-            KernelStartError: the kernel ended and did not come back.
-            NotebookError: the run can't be kept.
-            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
-        """
-        written = next(one for one in reversed(self._written) if one.is_code)
-        written.source = cell.source
-        self._ran.remove(written)  # it counts once, when it has run again
-        self._journal.operate(SetSource(written.cell_id, cell.source))
-        missing = await self._packages.missing(cell.source)
-        ran, result = await self._run_written(written, missing, cell.language, corrected=why)
-        return ExecutedCell(replace(cell, source=ran), result)
-
     def finish(self, trajectory: Trajectory) -> None:
         """Writes the answer, or why there is none; takes all out where no cell ran.
 
@@ -199,20 +183,6 @@ class LiveNotebook:
         missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
         written.thought = above
-        return await self._run_written(written, missing, language, thought, is_hidden=is_hidden)
-
-    async def _run_written(
-        self,
-        written: _Written,
-        missing: Missing | None,
-        language: str,
-        thought: str = "",
-        *,
-        is_hidden: bool = False,
-        corrected: str = "",
-    ) -> tuple[str, CellResult]:
-        """Runs a cell that stands in the notebook, once the person agrees where that is asked."""
-        source = written.source
         asked = "" if is_hidden else self._approvals.reason(source, needs(missing))
         self._journal.add(
             CellOpened,
@@ -221,7 +191,6 @@ class LiveNotebook:
             thought=thought,
             language=language,
             waits_because=asked,
-            corrected=corrected,
         )
         result = CellResult(CellStatus.INTERRUPTED, message="the run was stopped")
         is_skipped = False

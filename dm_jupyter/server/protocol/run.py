@@ -93,8 +93,6 @@ class CellOpened(Tagged, frozen=True):
     language: str
     waits_because: str = ""
     """Why the person is asked; empty when it runs at once."""
-    corrected: str = ""
-    """What was corrected in the cell, which has failed and runs again; empty at first."""
 
 
 class CellDecided(Tagged, frozen=True):

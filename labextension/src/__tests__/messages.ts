@@ -78,7 +78,6 @@ export function cellOpened(part: Partial<ICellOpened> = {}): ICellOpened {
     thought: 'Count the rows.',
     language: 'python',
     waits_because: '',
-    corrected: '',
     ...part
   };
 }

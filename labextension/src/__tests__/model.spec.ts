@@ -144,23 +144,6 @@ describe('AnalystModel', () => {
     });
   });
 
-  it('shows what was corrected in a cell that runs again, and counts it once', () => {
-    const model = received([
-      ...WHOLE_RUN.slice(0, 3),
-      cellOpened({ seq: 4 }),
-      cellClosed({ seq: 5, status: 'error' }),
-      cellOpened({ seq: 6, corrected: 'Import added: import numpy as np' }),
-      cellClosed({ seq: 7 }),
-      cellOpened({ seq: 8, corrected: "Column spelt as in the file: 'Age'" }),
-      cellClosed({ seq: 9 })
-    ]);
-    expect(run(model).steps).toHaveLength(1);
-    expect(run(model).steps[0].corrected).toBe(
-      "Import added: import numpy as np; Column spelt as in the file: 'Age'"
-    );
-    expect(run(model).totals.cells).toBe(1);
-  });
-
   it('leaves no step open when the run ends', () => {
     const model = received(WHOLE_RUN.slice(0, 4));
     model.receive(runClosed({ seq: 5, stop: 'cancelled', answer: null }));

@@ -42,8 +42,6 @@ export interface IStepPicture {
   readonly status: StepStatus;
   readonly waitsBecause: string;
   readonly isEdited: boolean;
-  /** What was corrected in the cell after it had failed; empty where it ran as written. */
-  readonly corrected: string;
   readonly message: string;
   readonly isStateLost: boolean;
   /** Bytes of the cell's output that were not kept. */
@@ -188,7 +186,6 @@ export function emptyStep(step: number, openedAt: number): IStepPicture {
     status: 'thinking',
     waitsBecause: '',
     isEdited: false,
-    corrected: '',
     message: '',
     isStateLost: false,
     cutBytes: 0,

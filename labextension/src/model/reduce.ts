@@ -193,22 +193,14 @@ function streamed(run: IRunPicture, message: ITextDelta): IRunPicture {
 }
 
 function cellOpened(run: IRunPicture, message: ICellOpened): IRunPicture {
-  const corrected = message.corrected ?? '';
-  const next = withStep(run, message.step, message.at, step => ({
+  return withStep(run, message.step, message.at, step => ({
     ...step,
     cellId: message.cell_id,
     thought: message.thought || step.thought,
     language: message.language,
     waitsBecause: message.waits_because,
-    corrected: [step.corrected, corrected].filter(Boolean).join('; '),
     status: message.waits_because ? 'waiting' : 'running'
   }));
-  if (!corrected) {
-    return next;
-  }
-  // The same cell again: it counts once.
-  const { totals } = next;
-  return { ...next, totals: { ...totals, cells: totals.cells - 1 } };
 }
 
 function cellClosed(run: IRunPicture, message: ICellClosed): IRunPicture {

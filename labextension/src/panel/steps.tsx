@@ -194,14 +194,6 @@ function StepBody(
       )}
       {says && <Markdown source={step.thought} />}
       {step.isEdited && <p>{trans.__('You changed this cell.')}</p>}
-      {step.corrected && (
-        <p>
-          {trans.__(
-            'The cell failed as it was written and ran again, corrected: %1',
-            step.corrected
-          )}
-        </p>
-      )}
       {source && !isWaiting && (
         <Code source={source} language={step.language} />
       )}

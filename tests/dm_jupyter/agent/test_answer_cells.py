@@ -148,10 +148,11 @@ async def test_the_notebook_of_a_run_folds_what_the_answer_does_not_need(tmp_pat
     assert folded["I fail."].jupyter == {"source_hidden": True}
 
 
-async def test_numbers_lead_to_their_cells_after_one_ran_again_corrected(tmp_path: Path) -> None:
+async def test_numbers_lead_to_their_cells_past_one_that_failed(tmp_path: Path) -> None:
     path = tmp_path / "n.ipynb"
     texts = [
         "```python\nprint('rows', np.int64(7))\n```",
+        "```python\nprint('rows', 7)\n```",
         "```python\nprint('total', 41)\n```",
         "There are 7 rows, and the total is 41.",
     ]
@@ -160,6 +161,6 @@ async def test_numbers_lead_to_their_cells_after_one_ran_again_corrected(tmp_pat
     sources = {cell.id: cell.source.splitlines()[-1] for cell in cells}
     numbers = cells[-1].metadata["dm_jupyter"]["numbers"]
     assert {one["text"]: sources.get(one["cell_id"]) for one in numbers} == {
-        "7": "print('rows', np.int64(7))",
+        "7": "print('rows', 7)",
         "41": "print('total', 41)",
     }

@@ -29,7 +29,7 @@ SAID = "Group b is the largest."
 
 
 def _start(question: str, dialect: str = "markdown") -> Trajectory:
-    data_context = DataContext("t.csv: 3 rows, mean 4.25", LOAD, ("a", "b"))
+    data_context = DataContext("t.csv: 3 rows, mean 4.25", LOAD)
     return Trajectory(Task("t", question, (Path("t.csv"),)), dialect, data_context)
 
 

@@ -25,7 +25,7 @@ from kernel_sandbox.types import CellResult, CellStatus, Limits, Stream
 from tests.fakes import ScriptedNotebook, ScriptedPolicy
 
 QUESTION = "Why did sales drop in November 2012?"
-FREE = Trajectory(Task("t", QUESTION), "markdown", DataContext("f", "df = 1\n", ()))
+FREE = Trajectory(Task("t", QUESTION), "markdown", DataContext("f", "df = 1\n"))
 CLOSED = Trajectory(
     Task("t", QUESTION, answer_format="@n[n]"), "markdown", DataContext("f", "df = 1\n")
 )
@@ -68,18 +68,6 @@ async def test_the_facts_stand_below_the_output() -> None:
     _, policy = await _run(FREE, [CODE, HONEST], came_to_nothing())
     told = policy.requests[1].messages[-1].content
     assert f"0.0\n\nWhat happened to the data:\n- {WORDS}\n- sum of 0 rows" in told
-
-
-async def test_a_cell_that_found_nothing_is_not_sent_back_for_its_dropped_rows() -> None:
-    careless = "df = df.dropna()\nprint(df[df.year == 2012].total.mean())\n```"
-    start = replace(
-        FREE, data_context=replace(FREE.data_context, columns=("total",), incomplete=("cabin",))
-    )
-    done, policy = await _run(start, [careless, HONEST], came_to_nothing())
-    assert not done.steps[0].critique
-    assert WORDS in policy.requests[1].messages[-1].content
-    found, _ = await _run(start, [careless, HONEST], replace(came_to_nothing(), facts=()))
-    assert "dropna" in found.steps[0].critique
 
 
 async def test_a_cell_that_shows_nothing_is_told_so_and_its_facts() -> None:
@@ -169,7 +157,7 @@ async def test_an_answer_is_checked_beside_the_event_loop(monkeypatch: pytest.Mo
 
 async def test_a_real_kernel_notices_what_a_real_cell_came_to(tmp_path: Path) -> None:
     path = tmp_path / "n.ipynb"
-    start = replace(FREE, data_context=DataContext("f", "", ()))
+    start = replace(FREE, data_context=DataContext("f", ""))
     async with KernelSession(Limits()) as kernel:
         notebook = HeadlessNotebook(kernel, path=path)
         notebook.ask(start.task)

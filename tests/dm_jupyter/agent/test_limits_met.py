@@ -15,7 +15,7 @@ from dm_jupyter.core.trajectory import DataContext, RunCell, StopReason, Traject
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
-FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("f", "df = 1\n", ("Age",)))
+FREE = Trajectory(Task("t", "How many rows?"), "markdown", DataContext("f", "df = 1\n"))
 CLOSED = Trajectory(
     Task("t", "n?", answer_format="@n[n]"), "markdown", DataContext("f", "df = 1\n")
 )
@@ -147,12 +147,12 @@ async def test_no_prompt_stands_in_a_query_after_one_that_failed() -> None:
 
 
 async def test_no_critique_stands_in_the_cell_after_it() -> None:
-    data_context = DataContext("f", "df = load()\n", ("a", "b"), incomplete=("a", "b"))
-    start = Trajectory(Task("t", "Mean of a?", answer_format="@n[n]"), "markdown", data_context)
-    policy = ScriptedPolicy(
-        ["df = df.dropna()\nprint(df.a.mean())\n```", "print(df.a.mean())\n```"]
+    form = '@n[n] where "n" is a number between 0 and 1.'
+    start = Trajectory(
+        Task("t", "Mean of a?", answer_format=form), "markdown", DataContext("f", "df = load()\n")
     )
-    notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[4]")])
+    policy = ScriptedPolicy(["print(df.a.sum())\n```", "print(df.a.mean())\n```"])
+    notebook = ScriptedNotebook([printed("@n[3]"), printed("@n[0.4]")])
     done = await run(start, policy, notebook, SETTINGS, ignore)
     assert done.steps[0].critique
     assert f"# {done.steps[0].critique.splitlines()[0]}" in policy.requests[1].prefill

@@ -72,7 +72,7 @@ def _read(path: Path) -> Any:
 def _trajectory(**fields: Any) -> Trajectory:
     task = Task("t", "How many rows?", (Path("/data/a.csv"),))
     step = Step(Completion("```python\n3\n```"), Turn("so", RunCell("3")), DONE, "told")
-    return Trajectory(task, "markdown", DataContext("f", "o", ("A",)), (step,), **fields)
+    return Trajectory(task, "markdown", DataContext("f", "o"), (step,), **fields)
 
 
 @pytest.mark.parametrize(
@@ -90,23 +90,6 @@ async def test_outputs_of_a_cell_are_kept(tmp_path: Path, outputs: tuple[Output,
     assert (cell.cell_type, cell.source, cell.execution_count) == ("code", "plot()", 4)
     assert [dict(output) for output in cell.outputs] == [o.to_nbformat() for o in outputs]
     assert "tags" not in cell.metadata
-
-
-async def test_a_corrected_cell_is_in_the_file_while_it_runs(tmp_path: Path) -> None:
-    path = tmp_path / "n.ipynb"
-    seen: list[list[str]] = []
-
-    class Looking(ScriptedRunner):
-        async def run(self, source: str) -> CellResult:
-            seen.append([cell.source for cell in _read(path).cells])
-            return await super().run(source)
-
-    notebook = HeadlessNotebook(Looking(), path=path)
-    await notebook.run(RunCell("summ(x)"), "I add.")
-    await notebook.rerun(RunCell("sum(x)"), "sum, not summ")
-    assert seen == [["I add.", "summ(x)"], ["I add.", "sum(x)"]]
-    assert [cell.source for cell in _read(path).cells] == ["I add.", "sum(x)"]
-    assert _read(path).cells[1].metadata["dm_jupyter"] == {"corrected": ["sum, not summ"]}
 
 
 async def test_a_cell_that_raised_is_tagged_so_that_run_all_goes_on(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.dialects.tools import call_text
-from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, DataContext, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
@@ -23,17 +22,10 @@ LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("people.csv", 
 PEOPLE = DataContext(
     "people.csv: 891 rows\n- 'Age': float, 177 missing\n- 'Fare Paid': float\n- 'Sex': str male",
     LOAD,
-    ("Age", "Fare Paid", "Sex"),
     incomplete=("Age",),
     links="'fare': the column 'Fare Paid'",
 )
-INVOICES = DatabaseTable("invoices", ("InvoiceId", "Total"))
-ITEMS = DatabaseTable(
-    "invoice_items",
-    ("InvoiceId", "UnitPrice", "Quantity"),
-    (Link("invoices", (("InvoiceId", "InvoiceId"),)),),
-)
-SHOP = DataContext("shop.db: 2 tables", databases=("shop.db",), tables=(INVOICES, ITEMS))
+SHOP = DataContext("shop.db: 2 tables", databases=("shop.db",))
 CSV = (Path("people.csv"),)
 
 

@@ -12,8 +12,8 @@ from dm_jupyter.core.trajectory import DataContext, Trajectory
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 LOAD = 'import pandas as pd\nimport numpy as np\ndf = pd.read_csv("t.csv")\n'
-FULL = DataContext(text="t.csv: 3 rows", preamble=LOAD, columns=("a", "b"))
-WITH_GAPS = DataContext(text="t.csv: 3 rows", preamble=LOAD, columns=("a", "b"), incomplete=("b",))
+FULL = DataContext(text="t.csv: 3 rows", preamble=LOAD)
+WITH_GAPS = DataContext(text="t.csv: 3 rows", preamble=LOAD, incomplete=("b",))
 
 
 def _task(question: str, constraints: str = "", answer_format: str = "") -> Task:

@@ -3,7 +3,7 @@
 import pytest
 
 from dm_jupyter.agent.answer_cells import makes_files, needed_cells
-from dm_jupyter.assist.loaded_tables import EarlierCell
+from dm_jupyter.assist.cell_effects import EarlierCell
 
 LOAD = "import pandas as pd\ndf = pd.read_csv('sales.csv')"
 

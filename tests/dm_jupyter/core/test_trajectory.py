@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded, Verdict
-from dm_jupyter.core.schema import DatabaseTable, Link
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -61,8 +60,6 @@ TASKS = st.builds(
     concepts=st.lists(TEXT, max_size=2).map(tuple),
 )
 NAMES = st.lists(TEXT, max_size=3).map(tuple)
-LINKS = st.builds(Link, TEXT, st.lists(st.tuples(TEXT, TEXT), max_size=2).map(tuple))
-TABLES = st.builds(DatabaseTable, TEXT, NAMES, st.lists(LINKS, max_size=2).map(tuple))
 GROUNDED = st.builds(
     Grounded,
     TEXT,
@@ -76,7 +73,7 @@ TRAJECTORIES = st.builds(
     Trajectory,
     TASKS,
     TEXT,
-    st.builds(DataContext, TEXT, TEXT, *[NAMES] * 4, st.lists(TABLES, max_size=2).map(tuple)),
+    st.builds(DataContext, TEXT, TEXT, *[NAMES] * 3, TEXT),
     st.lists(STEPS, max_size=3).map(tuple),
     st.none() | st.sampled_from(StopReason),
     answer=st.none() | TEXT,
@@ -117,11 +114,10 @@ def test_a_missing_field_is_named() -> None:
         (("steps", 1, "completion"), {}, r"steps\[1\]\.completion: .* missing .* `text`"),
         (("steps", 0, "action", "kind"), "Dance", r"steps\[0\]\.action\.kind: .* 'Dance'"),
         (("steps", 0, "findings"), [{}], r"steps\[0\]\.findings\[0\]: .* missing .* `rule`"),
-        (("data_context", "columns"), "abc", r"data_context\.columns: Expected `array`, got `str`"),
         (
-            ("data_context", "tables"),
-            [{"name": "t"}],
-            r"data_context\.tables\[0\]: .* missing .* `columns`",
+            ("data_context", "incomplete"),
+            "abc",
+            r"data_context\.incomplete: Expected `array`, got `str`",
         ),
         (("grounding",), [{"verdict": "maybe"}], r"grounding\[0\]"),
         (("task", "files"), [3], r"task\.files\[0\]: Expected `str`, got `int`"),
@@ -191,7 +187,7 @@ def test_a_record_without_an_endpoint_is_read() -> None:
 
 def test_a_trajectory_of_version_1_is_read() -> None:
     step = Step(Completion("x"), Turn("", RunCell("x")), critique="Print the number alone.")
-    shown = DataContext("t.csv: 3 rows", preamble="import pandas as pd\n", columns=("a",))
+    shown = DataContext("t.csv: 3 rows", preamble="import pandas as pd\n")
     trajectory = Trajectory(Task("t", "q"), "markdown", shown, (step,))
     stored = trajectory.to_json()
     stored["schema_version"] = 1

@@ -58,7 +58,6 @@ def _by_csv(table: str) -> str:
     return f"import csv\nn = len(list(csv.DictReader(open('{table}.csv'))))\nprint(f'@n[{{n}}]')"
 
 
-CORRECTED = cell("print(f'@n[{np.arange(5).size}]')")
 SAME_AGAIN = cell(f"# count them\n\n{_count('t1')}")
 RUNS: Mapping[tuple[int, int], Sequence[str]] = {
     (0, 0): (cell(_count("t1")), answer(3)),
@@ -80,8 +79,8 @@ RUNS: Mapping[tuple[int, int], Sequence[str]] = {
     (4, 1): (cell(_count("t3")), answer(5)),  # not licensed
     (4, 2): (cell(_by_csv("t3")), answer(5)),  # not licensed
     (5, 0): (cell("print(5)"), answer(5)),  # markdown would ask for a cell that prints @n
-    (5, 1): (cell("x = 5"), CORRECTED, answer(5)),  # the help corrects a cell
-    (5, 2): (CORRECTED, answer(5)),  # in markdown, nothing of it is the model's own
+    (5, 1): (cell("x = 5"), cell("print(f'@n[{x}]')"), answer(5)),
+    (5, 2): (cell("print(2 + 3)"), answer(5)),  # as the first
 }
 FUNNEL = {
     "drawn": 18, "ended": 17, "correct": 16, "licensed": 13, "grounded": 12, "no void turn": 11,

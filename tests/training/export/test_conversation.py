@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.core.assistance import Assistance, Finding
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import (
@@ -97,14 +97,12 @@ async def test_what_ends_a_turn_follows_from_the_dialect(dialect: str, ends: lis
 
 
 async def test_cells_that_help_or_a_person_changed_are_not_learned() -> None:
-    fixed = Finding("imports", "NameError", "certain", "import it", "import numpy as np\nx")
-    hint = Finding("hints", "NameError", "likely", "look")
     wrote = RunCell("x")
     run = run_of(
         ran("a", "1"),
-        ran("import numpy as np\nx", "2", findings=(fixed,), written=wrote),
+        ran("import numpy as np\nx", "2", written=wrote),
         ran("b", "3", is_edited=True, written=wrote),
-        ran("c", "3", findings=(hint,), written=RunCell("# what an opening said\nc")),
+        ran("c", "3", written=RunCell("# what an opening said\nc")),
     )
     for dialect in ("datamind", "react"):
         messages = conversation(await export(run, dialect))

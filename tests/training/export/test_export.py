@@ -156,29 +156,6 @@ async def test_a_run_gives_the_same_answer_in_every_other_dialect(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_exported_is_the_cell_that_ran(
-    data: Path, pool: SandboxPool, tmp_path: Path
-) -> None:
-    """The first cell lacks an import; it ran with it."""
-    task, brief = task_of("closed", data)
-    files = {"t.csv": data / "t.csv"}
-    context = RolloutContext(task, pool, tmp_path, files, brief, dialect="datamind")
-    turns = (Turn("", RunCell("print(np.mean([1, 5]))")), Turn("", Answer("@mean[3.0]")))
-    async with context.open_rollout() as rollout:
-        done = await run(
-            context.start, Saying("datamind", turns), rollout, RunSettings(), lambda _: None
-        )
-    assert done.steps[0].written == RunCell("print(np.mean([1, 5]))")
-    exported = await export(done, "react")
-    cell = dialect_named("react").parse(exported.texts[0]).action
-    assert cell == done.steps[0].turn.action
-    assert isinstance(cell, RunCell)
-    assert "import numpy as np" in cell.source
-    assert "NameError" not in "".join(one.content for one in exported.messages)
-    assert (await again(exported, done, data, pool, tmp_path / "again")).is_same
-
-
-@pytest.mark.asyncio(loop_scope="module")
 async def test_a_replay_says_what_was_otherwise(
     data: Path, pool: SandboxPool, tmp_path: Path
 ) -> None:
@@ -254,7 +231,7 @@ async def test_only_help_that_tells_is_in_an_export(dialect: str) -> None:
     run = stored_run(ran("x", "3"), ran("y", "@mean[3]"), ANSWERED)
     exported = await export(run, dialect, Assistance())
     given = exported.trajectory.assists
-    assert given.on() == {"profile", "links", "advice", "hints", "ledger", "quiet_output"}
+    assert given.on() == {"profile", "links", "advice", "ledger", "quiet_output"}
     assert ("a profile" in exported.messages[1].content) is (dialect != "jupiter")
     bare = await export(run, dialect, Assistance.none())
     assert "a profile" not in bare.messages[1].content
