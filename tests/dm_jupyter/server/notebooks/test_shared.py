@@ -14,7 +14,7 @@ pytest.importorskip("jupyter_server_ydoc", reason="jupyter-collaboration is not 
 
 @pytest.mark.slow
 async def test_a_run_is_written_into_the_shared_document_and_undone(tmp_path: Path) -> None:
-    texts = ["print(df.sold.sum())\n```", "print(df.sales.sum())\n```", "The sum is 40."]
+    texts = ["print(df.sold.sum())\n```", "```python\nprint(df.sales.sum())\n```", "The sum is 40."]
     with ScriptedEndpoint(texts) as endpoint, JupyterServer(tmp_path, endpoint.base_url) as server:
         (server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
         path = server.notebook("shared.ipynb", sources=("mine = 1",))
