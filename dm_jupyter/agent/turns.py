@@ -21,7 +21,7 @@ from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.grounded import Grounded, Verdict, doubts
 from dm_jupyter.core.request_kind import request_kind
-from dm_jupyter.core.respelt import respelt_words
+from dm_jupyter.core.respelt import missing_column_words, respelt_words
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,
@@ -187,7 +187,8 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
         lines = cleaning_words(results, [*map(str, files), *(file.name for file in files)])
     if kind == "report":
         lines = tuple(_report_words(trajectory, answer, grounding))
-    return (*lines, *respelt_words(trajectory.task.question, trajectory.steps))
+    asked, steps = trajectory.task.question, trajectory.steps
+    return (*lines, *respelt_words(asked, steps), *missing_column_words(asked, steps))
 
 
 def _report_words(

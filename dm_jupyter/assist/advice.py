@@ -29,7 +29,8 @@ _ENDINGS: Mapping[RequestKind, str] = {
 }
 """Names of the prompts of the rule `ending`."""
 
-_NUMPY, _STATS = "import numpy as np\n", "from scipy import stats\n"
+_NUMPY = "import numpy as np\n"
+_STATS, _PLOTS = "from scipy import stats\n", "import matplotlib.pyplot as plt\n"
 _TEST = re.compile(
     r"correlat|p[-_ ]?values?\b|significan|hypothes|normality|normally distributed|shapiro|anova"
     r"|chi-?\s?squared?|mann-whitney|wilcoxon|kruskal|kolmogorov|anderson|levene|statistical test"
@@ -45,8 +46,8 @@ def advised(trajectory: Trajectory) -> Trajectory:
 
     What kind of request it is has an advice of its own, of the rule `ending`.
 
-    Where the task speaks of a test, the code that loads the data imports scipy's statistics, too;
-    not where a table of the person has that name.
+    Where the task speaks of a test, the code that loads the data imports scipy's statistics, too,
+    and matplotlib's plots where it asks for a chart; not where a table of the person has that name.
 
     Args:
         trajectory: no step is taken yet, or it was advised before.
@@ -56,14 +57,22 @@ def advised(trajectory: Trajectory) -> Trajectory:
     if data_context.databases and not data_context.preamble:  # it begins with a query
         return trajectory
     of_kind = (ending,) if ending in dialect.prompts else ()
+    if of_kind and trajectory.kind == "plot":
+        data_context = _importing(data_context, _PLOTS, "plt")
     if not (trajectory.assists.advice and set(PROMPTS) <= set(dialect.prompts)):
-        return replace(trajectory, advice=of_kind)
+        return replace(trajectory, advice=of_kind, data_context=data_context)
     names = (*advice_on(trajectory.task, data_context), *of_kind)
-    is_needed = needs_scipy(trajectory.task) and "stats" not in data_context.variables
-    if is_needed and _STATS not in data_context.preamble:
-        preamble = data_context.preamble.replace(_NUMPY, _NUMPY + _STATS, 1)
-        data_context = replace(data_context, preamble=preamble)
+    if needs_scipy(trajectory.task):
+        data_context = _importing(data_context, _STATS, "stats")
     return replace(trajectory, advice=names, data_context=data_context)
+
+
+def _importing(data_context: DataContext, line: str, name: str) -> DataContext:
+    """The same with an import in its loading code, unless a table of the person has that name."""
+    preamble = data_context.preamble
+    if name in data_context.variables or line in preamble:
+        return data_context
+    return replace(data_context, preamble=preamble.replace(_NUMPY, _NUMPY + line, 1))
 
 
 def needs_scipy(task: Task) -> bool:
