@@ -6,6 +6,7 @@ import pytest
 from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_scipy
 from dm_jupyter.core import prompts
+from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import DataContext, Trajectory
@@ -116,6 +117,23 @@ def test_scipy_is_not_imported_over_a_table_of_that_name() -> None:
     asked = Trajectory(_task("Do a and b correlate?"), "markdown", data_context)
     assert "from scipy" not in advised(asked).data_context.preamble
     assert advised(advised(asked)) == advised(asked)
+
+
+@pytest.mark.parametrize(
+    ("variables", "is_imported"), [((), True), (("plt",), False), (("stats",), True)]
+)
+def test_a_chart_finds_its_module_loaded(variables: tuple[str, ...], *, is_imported: bool) -> None:
+    data_context = replace(FULL, variables=variables)
+    asked = advised(Trajectory(_task("Draw a histogram of a."), "markdown", data_context))
+    line = "import numpy as np\nimport matplotlib.pyplot as plt\n"
+    assert (line in dialect_named("markdown").prefill(asked)) is is_imported
+    bare = Trajectory(
+        _task("Draw a histogram of a."),
+        "markdown",
+        data_context,
+        assistance=Assistance().without("ending"),
+    )
+    assert advised(bare).data_context == data_context
 
 
 def test_a_dialect_that_shows_no_advice_has_none() -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dm_jupyter.core.assistance import Finding
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.grounded import Grounded, Verdict
 from dm_jupyter.core.task import Task
@@ -92,6 +93,18 @@ def test_json_round_trip(trajectory: Trajectory) -> None:
 def test_files_are_stored_by_name_alone() -> None:
     task = Task("t", "q", (Path("/home/ann/secret/sales.csv"),))
     assert "ann" not in json.dumps(Trajectory(task, "markdown").to_json())
+
+
+def test_what_earlier_releases_recorded_beyond_is_left_out() -> None:
+    finding = Finding("hints", "KeyError", "likely", "look")
+    cell = Turn("", RunCell("x"))
+    run = Trajectory(
+        Task("t", "q"), "markdown", steps=(Step(Completion("x"), cell, findings=(finding,)),)
+    )
+    stored = run.to_json()
+    stored["steps"][0]["findings"][0]["edit"] = "import x"
+    stored["data_context"] |= {"columns": ["a"], "frames": [], "tables": []}
+    assert Trajectory.from_json(stored) == run
 
 
 def test_another_schema_version_is_refused() -> None:
