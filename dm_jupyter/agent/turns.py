@@ -13,7 +13,7 @@ from dataclasses import replace
 from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.critique import has_sections, unfinished
-from dm_jupyter.assist.grounding import ground, stated_numbers
+from dm_jupyter.assist.grounding import ground, stated_numbers, unshown_values
 from dm_jupyter.core import prompts
 from dm_jupyter.core.absent_data import absent_data
 from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
@@ -245,12 +245,17 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     """Where each number of an answer comes from, by the step that showed it."""
     shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
-    asked = trajectory.task.question
-    if trajectory.kind == "explain":  # it may be about what stood there before
-        asked = f"{asked}\n{trajectory.data_context.text}"
-    found = ground(answer, outputs, asked)
-    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     told = {at: facts_block(result.facts) for at, result in shown}
+    asked, profile = trajectory.task.question, trajectory.data_context.text
+    if trajectory.kind == "explain":  # it may be about what stood there before
+        found = ground(answer, outputs, f"{asked}\n{profile}")
+    else:
+        actions = (step.turn.action for step in trajectory.steps)
+        cells = [one.source for one in actions if isinstance(one, RunCell)]
+        files = [file.name for file in trajectory.task.files]
+        unshown = unshown_values(profile, asked, [*files, *cells, *outputs, *told.values()])
+        found = ground(answer, outputs, asked, unshown)
+    placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     return tuple(_told_by_a_fact(one, told) for one in placed)
 
 

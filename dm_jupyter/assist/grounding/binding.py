@@ -18,10 +18,12 @@ from dm_jupyter.assist.grounding.claims import (
 from dm_jupyter.assist.grounding.derived import derivation
 from dm_jupyter.assist.grounding.faults import (
     NO_EXTREME,
+    UnshownValues,
     is_other_count,
     points_fault,
     sign_fault,
     superlative_fault,
+    unshown_fault,
 )
 from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read_outputs
@@ -82,7 +84,12 @@ def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "")
     return tuple(dict.fromkeys(one.text for one in found if one.is_doubtful))
 
 
-def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Grounded, ...]:
+def ground(
+    answer: str,
+    outputs: Sequence[str],
+    question: str = "",
+    unshown: UnshownValues | None = None,
+) -> tuple[Grounded, ...]:
     """Returns the verdict on each number that an answer states, in order.
 
     A number is borne out by a value that it is, rounded or in another unit, when their labels and
@@ -94,8 +101,11 @@ def ground(answer: str, outputs: Sequence[str], question: str = "") -> tuple[Gro
         answer: what the model states.
         outputs: what each cell has shown, as plain text.
         question: what was asked.
+        unshown: names of the data of which no cell has shown anything, as `unshown_values` gives
+            them; their numbers are not borne out.
     """
-    found = _Binder(read_outputs(outputs), question).verdicts(with_points(answer))
+    binder = _Binder(read_outputs(outputs), question, unshown or {})
+    found = binder.verdicts(with_points(answer))
     return tuple(replace(one, text=answer[one.start : one.end].strip()) for one in found)
 
 
@@ -112,8 +122,8 @@ def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
 class _Binder:
     """Looks for what bears a number out."""
 
-    def __init__(self, outputs: Outputs, question: str) -> None:
-        self.outputs, self._question = outputs, question
+    def __init__(self, outputs: Outputs, question: str, unshown: UnshownValues) -> None:
+        self.outputs, self._question, self._unshown = outputs, question, unshown
         self._index = Index(outputs)
         self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
         self._totals = totals_of(outputs.blocks)
@@ -146,7 +156,14 @@ class _Binder:
                 found.append(self.indirect(statement, _others(known, statement), verdict))
                 if found[-1].verdict is Verdict.DERIVED and found[-1].cell is not None:
                     known.append(_known_as_stated(statement, found[-1].cell))
-        return _with_assumed(found)
+        return _with_assumed(list(map(self._of_what_is_shown, said, found)))
+
+    def _of_what_is_shown(self, statement: Statement, found: Grounded) -> Grounded:
+        """The verdict; a number that is borne out is not that of a name which no cell knows."""
+        if found.is_doubtful or found.verdict is Verdict.RESTATED:
+            return found
+        why = unshown_fault(statement, self._unshown)
+        return _verdict(statement, Verdict.MISMATCHED, found.cell, why) if why else found
 
     def _known(
         self, said: list[Statement], first: list[tuple[Grounded | None, FittingValue | None]]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.rivals import shown_label
@@ -11,7 +12,19 @@ from dm_jupyter.assist.grounding.sizes import FittingValue
 from dm_jupyter.assist.grounding.statements import Statement
 from dm_jupyter.assist.grounding.words import HIGHEST, LOWEST, content_words
 
-__all__ = ["NO_EXTREME", "is_other_count", "points_fault", "sign_fault", "superlative_fault"]
+__all__ = [
+    "NO_EXTREME",
+    "UnshownValues",
+    "is_other_count",
+    "points_fault",
+    "sign_fault",
+    "superlative_fault",
+    "unshown_fault",
+    "unshown_values",
+]
+
+UnshownValues = Mapping[str, frozenset[str]]
+"""Values of the data that no cell has to do with, to their words."""
 
 _FALLING = re.compile(
     r"\b(?:fell|fall\w*|sav(?:ed?|es|ings?)|cut|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
@@ -50,6 +63,21 @@ NO_EXTREME = "the "
 """How the reason of a superlative's fault begins."""
 _TOTALS = frozenset(("sum", "all", "overall"))
 _MOST_ROWS = 1_000
+_VALUE = re.compile(r"(?<![\w'])'([A-Z][^'\n]{2,40})'(?!:|\w)")
+"""A name among the values of a profile; a column's stands before a colon."""
+_MOST_VALUES = 500
+_NAME = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][a-z][\w'’-]+(?: [A-Z][a-z][\w'’-]+)*(?<!['’]s)")
+_ENGLISH = re.compile(r"(?i)\b(?:the|of|what|how|which|who|when|did|does|are|were)\b")
+_NO_NAME = re.compile("(?:Celsius|Fahrenheit|Kelvin|Euros?|Dollars?|Pounds?|Excel|Python|Markdown)")
+_OF_TIME = re.compile(
+    "(?:Jan|Febr)uary|March|April|May|June|July|August|(?:Septem|Octo|Novem|Decem)ber"
+    "|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|Spring|Summer|Autumn|Winter|Easter|Christmas"
+)
+_BY_TIME = re.compile(
+    r"month|week|quarter|season|strftime|day_name|day_?of_?year|resample|grouper|period|\b\d{4}-\d\d"
+)
+_ENUMERATES = re.compile(r"[^.;]{0,40}?(?::|\bnamely\b|\bsuch as\b|\bincluding\b|[(])")
+"""Behind a number that counts names: `3 species: Adelie, ...`."""
 
 
 def sign_fault(held: FittingValue, statement: Statement) -> str:
@@ -185,3 +213,54 @@ def _is_extreme_anywhere(
             if best is not None and len(cells) > 1 and labels & block.row_words(best.row):
                 return True
     return False
+
+
+def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownValues:
+    """Returns names of the data and of the question that no cell has to do with.
+
+    A model may put a number to a name that it has only read in the profile, and may leave the name
+    out of its code that the question asks for. A name of a question is a word with a capital letter
+    inside an English sentence. One of which a cell has another spelling is none of these.
+
+    Args:
+        profile: what the model was shown of the data.
+        question: what was asked.
+        told: the names of the files, the cells, and what these have shown.
+    """
+    text = "\n".join(told).casefold()
+    known = frozenset(word for line in text.splitlines() for word in _words_of(line))
+    names = dict.fromkeys(match[1] for match in _VALUE.finditer(profile))
+    asked = [name for name in _asked_names(question) if not _is_met(name, text, known)]
+    words = {name: frozenset(content_words(name)) for name in [*asked, *names][:_MOST_VALUES]}
+    return {name: own for name, own in words.items() if own and not own & known}
+
+
+def _asked_names(question: str) -> Sequence[str]:
+    words = re.findall(r"\w+", question)
+    with_capital = sum(word[0].isupper() for word in words)
+    if not _ENGLISH.search(question) or 2 * with_capital > len(words):
+        return ()
+    return [found[0] for found in _NAME.finditer(question) if not _NO_NAME.fullmatch(found[0])]
+
+
+def _is_met(name: str, text: str, known: Collection[str]) -> bool:
+    """Whether a cell has a part of the name, another spelling of it, or a number for it."""
+    if _OF_TIME.fullmatch(name):
+        return bool(_BY_TIME.search(text))
+    parts = [part.casefold() for part in re.findall(r"[^\W_]{3,}", name)]
+    return any(part[:5] in text or get_close_matches(part, known, 1, 0.8) for part in parts)
+
+
+def _words_of(line: str) -> Iterable[str]:
+    for start in range(0, len(line), 300):  # words that a cut parts are of no name
+        yield from content_words(line[start : start + 300])
+
+
+def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:
+    """Why a number can't be that of a name: no cell has selected or shown it."""
+    if not unshown or _ENUMERATES.match(statement.after) or _ENUMERATES.match(statement.behind):
+        return ""
+    for name, words in unshown.items():
+        if words <= statement.near and name in statement.sentence:
+            return f"no cell selects or shows {name}"
+    return ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -145,9 +145,9 @@ async def test_an_answer_is_checked_beside_the_event_loop(monkeypatch: pytest.Mo
     threads: list[int] = []
     checked = turns.ground
 
-    def noting(answer: str, outputs: Sequence[str], question: str) -> tuple[Grounded, ...]:
+    def noting(*about: Any) -> tuple[Grounded, ...]:
         threads.append(threading.get_ident())
-        return checked(answer, outputs, question)
+        return checked(*about)
 
     monkeypatch.setattr(turns, "ground", noting)
     await _run(FREE, [CODE, HONEST], came_to_nothing())

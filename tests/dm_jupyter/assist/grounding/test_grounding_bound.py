@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dm_jupyter.assist.grounding import ground, unsupported_numbers
+from dm_jupyter.assist.grounding import ground, unshown_values, unsupported_numbers
 from dm_jupyter.core.grounded import Verdict, doubt_words
 
 MASSES = pd.DataFrame(
@@ -217,3 +217,57 @@ def test_a_very_long_answer_is_judged_to_its_end() -> None:
 def test_a_raised_digit_numbers_no_row() -> None:
     output = "key  value\n36²  5\n37²  6"
     assert unsupported_numbers("The values are 5 and 6.", [output]) == ()
+
+
+PROFILE = """File 'penguins.csv' (csv, 15 kB): 344 rows x 8 columns
+Load: df = pd.read_csv("penguins.csv")
+Columns:
+- 'species': str, 3 distinct: 'Adelie' (152), 'Gentoo' (124), 'Chinstrap' (68)
+- 'Home': str, 3 distinct: 'Biscoe' (168), 'Palmer Archipelago' (1), 'male' (168)
+"""
+OVERALL = "print(df['body_mass_g'].mean())"
+
+
+def _doubted(answer: str, question: str, cell: str, output: str) -> list[tuple[str, str]]:
+    unshown = unshown_values(PROFILE, question, ["penguins.csv", cell, output])
+    found = ground(answer, [output], question, unshown)
+    return [(one.text, one.why) for one in found if one.is_doubtful]
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "name"),
+    [
+        ("The mass of Gentoo penguins is 4202 g.", "How heavy are they?", "Gentoo"),
+        ("The mean of Palmer Archipelago is 4202.", "What is the mean?", "Palmer Archipelago"),
+        ("Emperor penguins weigh 4202 g.", "How heavy are the Emperor penguins?", "Emperor"),
+        ("The mean of August is 4202.", "What is the mean of August?", "August"),
+    ],
+)
+def test_a_number_is_none_of_a_name_that_no_cell_knows(
+    answer: str, question: str, name: str
+) -> None:
+    doubted = _doubted(answer, question, OVERALL, "4201.754")
+    assert doubted == [("4202", f"no cell selects or shows {name}")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "question", "cell", "output"),
+    [
+        ("Gentoo weigh 4202 g.", "How heavy?", "df[df.species == 'Gentoo'].m.mean()", "4201.7"),
+        ("Gentoo weigh 4202 g.", "How heavy?", OVERALL, "Gentoo 4201.7"),
+        ("There are 3 species: Adelie, Gentoo, Chinstrap.", "How many?", "df.nunique()", "3"),
+        ("The 3 species (Adelie, Gentoo) differ.", "How many?", "df.nunique()", "3"),
+        ("Chinstrp penguins: 68.", "How many Chinstrp?", "df.species == 'Chinstrap'", "68"),
+        ("The mean of August is 9.", "And of August?", "df[df.date.dt.month == 8]", "9"),
+        ("The male ones weigh 9 g.", "How heavy are the male ones?", "df.m.mean()", "9"),
+        ("The ANOVA gives 9.", "What does an ANOVA give?", "f_oneway(a, b)", "9"),
+        ("It is 9 degrees Celsius.", "How warm in Celsius is the day?", "df.t.mean()", "9"),
+        ("Die Masse der Pinguine ist 9.", "Wie schwer sind Pinguine?", "df.m.mean()", "9"),
+        ("The Mean Mass is 9.", "What Is The Mean Mass Of Birds?", "df.m.mean()", "9"),
+        ("Spearman's rho is 9.", "What is the Spearman rho?", "spearmanr(a, b)", "9"),
+    ],
+)
+def test_a_name_that_a_cell_knows_or_that_is_none_is_not_doubted(
+    answer: str, question: str, cell: str, output: str
+) -> None:
+    assert _doubted(answer, question, cell, output) == []
