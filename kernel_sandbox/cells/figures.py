@@ -188,7 +188,11 @@ def _is_number(text: str) -> bool:
 
 def _series(axes: Any) -> Iterator[str]:
     bars = [one for one in axes.containers if getattr(one, "patches", None)]
+    boxes, of_boxes = _boxes(axes)
+    yield from boxes
     for line in axes.lines:
+        if line in of_boxes or (boxes and not _values(line.get_ydata(orig=False))[1]):
+            continue
         # seaborn draws a line for each error that it has not computed.
         if not bars or _values(line.get_ydata(orig=False))[1]:
             yield _points(axes, "line", line, line.get_xdata(orig=True), line.get_ydata(orig=False))
@@ -216,6 +220,66 @@ def _points(axes: Any, kind: str, drawn: Any, x: Any, y: Any) -> str:
     low, high = int(_numpy().nanargmin(values)), int(_numpy().nanargmax(values))
     lowest, highest = ((values[end], _place(axes, x[end])) for end in (low, high))
     return series_text(head, f"{there} points", lowest, highest, missing)
+
+
+def _boxes(axes: Any) -> tuple[list[str], set[Any]]:
+    """The boxes of a box plot, and the lines that they are drawn with, which say nothing alone."""
+    told: list[str] = []
+    used: set[Any] = set()
+    for is_flat in (False, True):
+        at: dict[float, list[Any]] = {}
+        for line in axes.lines:
+            place, _ = _box_line(line, is_flat)
+            if place is not None:
+                at.setdefault(round(place, 6), []).append(line)
+        for place, lines in at.items():
+            if box := _box(lines, is_flat):
+                told.append(f"box {quoted(_tick(axes, place, is_flat))}".strip() + f": {box}")
+                used.update(lines)
+    return told, used
+
+
+def _box_line(line: Any, is_flat: bool) -> tuple[float | None, Any]:
+    """The place in whose middle a line lies if it may be one of a box, and its values."""
+    places, there = _values(line.get_ydata(orig=False) if is_flat else line.get_xdata(orig=False))
+    values, known = _values(line.get_xdata(orig=False) if is_flat else line.get_ydata(orig=False))
+    is_short = len(places) in (2, 5) or len(set(places)) == 1
+    if not there or there != len(places) or known != there or not is_short:
+        return None, values
+    return float((min(places) + max(places)) / 2), values
+
+
+def _box(lines: Sequence[Any], is_flat: bool) -> str:
+    """The box of the lines around one place; empty where they are none."""
+    whiskers, across, beside = list[list[float]](), list[float](), list[float]()
+    for line in lines:
+        places = line.get_ydata(orig=False) if is_flat else line.get_xdata(orig=False)
+        values = [float(one) for one in _box_line(line, is_flat)[1]]
+        is_line = len(values) == 2 and str(line.get_linestyle()) != "None"
+        if is_line and places[0] == places[1]:
+            whiskers.append(sorted(values))
+        elif is_line and values[0] == values[1]:
+            across.append(values[0])
+        elif len(values) != 5 or values[0] != values[4]:
+            beside = values  # means are drawn before the points beyond
+    if len(whiskers) != 2 or not across:
+        return ""
+    (low, first), (third, high) = sorted(whiskers)
+    median = sorted(across)[len(across) // 2]
+    if not first <= median <= third:
+        return ""
+    ends = f"middle half {short(first)} to {short(third)}, whiskers {short(low)} to {short(high)}"
+    beyond = sum(not low <= value <= high for value in beside)
+    points = f", {beyond} point{'s' if beyond > 1 else ''} beyond" if beyond else ""
+    return f"median {short(median)}, {ends}{points}"
+
+
+def _tick(axes: Any, place: float, is_flat: bool) -> str:
+    """The words below a place; empty where they only number the boxes."""
+    axis = axes.yaxis if is_flat else axes.xaxis
+    named = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
+    text = next((one.get_text() for at, one in named if math.isclose(at, place)), "")
+    return "" if text == short(place) else text
 
 
 def _bars(axes: Any, bars: Any) -> str:

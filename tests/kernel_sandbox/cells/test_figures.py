@@ -82,6 +82,34 @@ def test_points_heat_maps_and_pies_are_told(axes: Any) -> None:
     assert "pie of 2: north 25.0 %, south 75.0 %" in describe_figure(axes.figure)
 
 
+@pytest.mark.parametrize("is_flat", [False, True])
+@pytest.mark.parametrize("has_patches", [False, True])
+def test_boxes_are_told_by_name(axes: Any, *, is_flat: bool, has_patches: bool) -> None:
+    axes.boxplot(
+        [[1, 2, 3, 4, 5], [10, 20, 30, 40, 50, 999], [7]],
+        tick_labels=["Adelie", "Gentoo", "3"],
+        orientation="horizontal" if is_flat else "vertical",
+        patch_artist=has_patches,
+        showmeans=True,
+    )
+    assert describe_figure(axes.figure).split("; ")[-3:] == [
+        "box 'Adelie': median 3, middle half 2 to 4, whiskers 1 to 5",
+        "box 'Gentoo': median 35, middle half 22.5 to 47.5, whiskers 10 to 50, 1 point beyond",
+        "box: median 7, middle half 7 to 7, whiskers 7 to 7",  # its number names nothing
+    ]
+
+
+def test_short_lines_are_no_boxes(axes: Any) -> None:
+    axes.plot([1, 1], [2, 3])
+    axes.plot([1, 1], [5, 6])
+    axes.plot([0, 2], [4.5, 4.5])
+    assert "box" in describe_figure(axes.figure)
+    axes.lines[-1].set_ydata([9, 9])  # beyond what would be its middle half
+    text = describe_figure(axes.figure)
+    assert "box" not in text
+    assert "line of 2 points: lowest 2 at 1, highest 3 at 1" in text
+
+
 def test_an_empty_plot_says_why_it_is_empty(axes: Any) -> None:
     assert "nothing is drawn in it" in describe_figure(axes.figure)
     axes.plot([1, 2], [np.nan, np.nan], label="sales")
