@@ -28,6 +28,7 @@ _OUT_OF_DATA = re.compile(
     \b(?:no|any|lacks?|without)\s+(?:[\w'-]+\s+){{0,2}}?data\b
     | \b{_WHERE}\s+(?:\w+\s+)?(?:only\s+)?
       (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?|goes|go|stops?)\b
+    | \b{_WHERE}['’]?\s+only\s+(?:has|have|contains?|holds?|includes?)\b
     | \b(?:outside|beyond|out\s+of|before|after)\s+(?:of\s+)?(?:the\s+)?
       (?:\w+\s+){{0,2}}(?:range|period|data(?:set|base)?)\b
     | \b(?:not|never|n['’]t)\s+(?:\w+\s+){{0,3}}?in\s+(?:the|this)\s+{_WHERE}\b

@@ -67,6 +67,7 @@ _VALUE = re.compile(r"(?<![\w'])'([A-Z][^'\n]{2,40})'(?!:|\w)")
 """A name among the values of a profile; a column's stands before a colon."""
 _MOST_VALUES = 500
 _NAME = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][a-z][\w'’-]+(?: [A-Z][a-z][\w'’-]+)*(?<!['’]s)")
+_YEAR = re.compile(r"(?<![\w.,-])(?:19|20)\d\d(?![\w,-]|\.\d)")
 _ENGLISH = re.compile(r"(?i)\b(?:the|of|what|how|which|who|when|did|does|are|were)\b")
 _NO_NAME = re.compile("(?:Celsius|Fahrenheit|Kelvin|Euros?|Dollars?|Pounds?|Excel|Python|Markdown)")
 _OF_TIME = re.compile(
@@ -219,8 +220,9 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
     """Returns names of the data and of the question that no cell has to do with.
 
     A model may put a number to a name that it has only read in the profile, and may leave the name
-    out of its code that the question asks for. A name of a question is a word with a capital letter
-    inside an English sentence. One of which a cell has another spelling is none of these.
+    out of its code that the question asks for. A name of a question is a year, or a word with a
+    capital letter inside an English sentence. One of which a cell has another spelling is none of
+    these.
 
     Args:
         profile: what the model was shown of the data.
@@ -236,11 +238,12 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
 
 
 def _asked_names(question: str) -> Sequence[str]:
-    words = re.findall(r"\w+", question)
+    words, years = re.findall(r"\w+", question), _YEAR.findall(question)
     with_capital = sum(word[0].isupper() for word in words)
     if not _ENGLISH.search(question) or 2 * with_capital > len(words):
-        return ()
-    return [found[0] for found in _NAME.finditer(question) if not _NO_NAME.fullmatch(found[0])]
+        return years
+    named = [found[0] for found in _NAME.finditer(question) if not _NO_NAME.fullmatch(found[0])]
+    return [*years, *named]
 
 
 def _is_met(name: str, text: str, known: Collection[str]) -> bool:

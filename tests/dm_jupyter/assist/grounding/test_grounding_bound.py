@@ -241,6 +241,7 @@ def _doubted(answer: str, question: str, cell: str, output: str) -> list[tuple[s
         ("The mean of Palmer Archipelago is 4202.", "What is the mean?", "Palmer Archipelago"),
         ("Emperor penguins weigh 4202 g.", "How heavy are the Emperor penguins?", "Emperor"),
         ("The mean of August is 4202.", "What is the mean of August?", "August"),
+        ("It fell by 4202 in 2011.", "Why did the mass fall in 2011?", "2011"),
     ],
 )
 def test_a_number_is_none_of_a_name_that_no_cell_knows(
@@ -260,6 +261,8 @@ def test_a_number_is_none_of_a_name_that_no_cell_knows(
         ("Chinstrp penguins: 68.", "How many Chinstrp?", "df.species == 'Chinstrap'", "68"),
         ("The mean of August is 9.", "And of August?", "df[df.date.dt.month == 8]", "9"),
         ("The male ones weigh 9 g.", "How heavy are the male ones?", "df.m.mean()", "9"),
+        ("It is 9 in 2011.", "And in 2011?", "df[df.year == 2011].m.mean()", "9"),
+        ("It is 9 in 2011.", "And in 2011?", "df.groupby('date').m.mean()", "2011-08-01 9"),
         ("The ANOVA gives 9.", "What does an ANOVA give?", "f_oneway(a, b)", "9"),
         ("It is 9 degrees Celsius.", "How warm in Celsius is the day?", "df.t.mean()", "9"),
         ("Die Masse der Pinguine ist 9.", "Wie schwer sind Pinguine?", "df.m.mean()", "9"),
