@@ -61,7 +61,7 @@ CORRELATIONS = pd.DataFrame(
         ("A flat of 70 m² costs about 1,323.", "rent per m2: 18.9"),
         ("About 1 in 12 comes back.", "return rate: 0.0801"),
         ("It rose from 5.0 to 8.3 million.", "before: 5008000\nafter: 8330000"),
-        ("Sales were $3, $4 and $5 million.", "2021 3000000\n2022 4000000\n2023 5000000"),
+        ("Sales were $3, $4, and $5 million.", "2021 3000000\n2022 4000000\n2023 5000000"),
         ("Accuracy is 82.4 % (± 1.8).", "accuracy 0.824 sd 0.018"),
         ("F(2, 12) = 19.08.", "F = 19.081"),
     ],
