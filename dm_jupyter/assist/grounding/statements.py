@@ -34,7 +34,7 @@ _SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
 _PER = re.compile(r"\bper\s([^\W\d]+)")
 _WEEKEND = frozenset(("saturday", "sunday"))
 _JOINT = re.compile(r"\s?(?:to|and|-|–)\s?[$€£]?")
-_NEXT = re.compile(rf",?{_JOINT.pattern}|,\s?[$€£]?")
+_JOINT_OR_COMMA = re.compile(rf",?{_JOINT.pattern}|,\s?[$€£]?")
 _HEDGES = {
     "about": r"about|around|roughly|approximately|approx\.?|some|circa|ca\.|close to|~|≈|or so",
     "over": r"(?:just |slightly |well )?(?:over|more than|above|exceed(?:s|ing)?|at least)",
@@ -410,10 +410,9 @@ def _of_one_scale(
     """Numbers of a list, each with what only the last one is written with: `3, 5 and 8 million`."""
     scale = group[-1][0].exponent
     is_shared = scale and all(one.exponent == 0 for one, _ in group[:-1])
-    comma = _NEXT if scale > 0 else _JOINT
-    if not is_shared or not between or not _JOINT.fullmatch(between[-1]):
-        return group
-    if not all(map(comma.fullmatch, between[:-1])):
+    joint = _JOINT_OR_COMMA if scale > 0 else _JOINT
+    is_joint = all(map(joint.fullmatch, between)) and any(map(_JOINT.search, between[-1:]))
+    if not is_shared or not is_joint:
         return group
     return [(replace(number, exponent=scale), scope) for number, scope in group]
 
