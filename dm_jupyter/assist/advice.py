@@ -38,6 +38,12 @@ _TEST = re.compile(
     re.IGNORECASE,
 )
 _STATISTIC = re.compile(r"z[-_ ]?score|skew|kurto|confidence interval", re.IGNORECASE)
+_COUNTS_GAPS = re.compile(
+    r"\b(?:how many|number of|counts?|share|percent\w*|which|any|are there)\b[^.?!]{0,60}"
+    r"\b(?:missing|null|nan|empty|incomplete|complete)\b",
+    re.IGNORECASE,
+)
+"""A question for gaps: a model that is told how to drop them drops them first, and finds none."""
 _POPULATION = re.compile(r"population (?:standard deviation|std|variance)", re.IGNORECASE)
 
 
@@ -91,7 +97,7 @@ def advice_on(task: Task, data_context: DataContext) -> tuple[str, ...]:
     words = _words(task)
     wanted = (
         bool(_TEST.search(words)),
-        bool(data_context.incomplete),
+        bool(data_context.incomplete) and not _COUNTS_GAPS.search(task.question),
         bool(_POPULATION.search(words)),
     )
     return tuple(name for name, is_wanted in zip(PROMPTS, wanted, strict=True) if is_wanted)

@@ -45,6 +45,18 @@ def test_advice_comes_with_the_questions_that_need_it(
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "How many penguins have missing values, and in which columns?",
+        "Which columns are incomplete?",
+        "Are there any null values?",
+    ],
+)
+def test_a_question_for_gaps_gets_no_advice_to_drop_them(question: str) -> None:
+    assert advice_on(_task(question), WITH_GAPS) == ()
+
+
+@pytest.mark.parametrize(
     "task",
     [
         _task("Compare the two.", constraints="Use Pearson's correlation coefficient."),

@@ -30,6 +30,7 @@ from dm_jupyter.assist.grounding import stated_numbers, unsupported_numbers
         ("Sales were 100200.", "A,100,200"),
         ("It took $5bn, or 5 bn, or 5,000mn.", "5000000000"),
         ("It took 5m, or 5,000k.", "5000000"),
+        ("It was on 2012/12/17, not on 16.12.2012 or 2012.12.15.", "day 2012/12/17"),
         ("The 1st quarter, the 22nd and the 90th percentile.", ""),
         ("The p-value is below 0.05, so it holds at the 95% level.", ""),
         ("With a significance level of 0.01 (alpha = 0.05), a 99 % confidence interval.", ""),
