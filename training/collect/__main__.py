@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import shlex
 import sys
 from collections import Counter
@@ -48,6 +49,8 @@ __all__ = ["main"]
 
 _RUNS = "runs"
 _RECORDS = "records.jsonl"
+_FOLDERS = re.compile(r"(?<![\w:/])/(?:[^/]+/)+")
+"""The folders before the name at the end of an absolute path."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -187,8 +190,8 @@ def _select_and_write(
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command as it was given, without what may be secret in an address."""
-    words = [word.replace(str(Path.home()), "~") for word in sys.argv[1:]]
+    """The command as it was given, without this machine's folders and secrets in an address."""
+    words = [_FOLDERS.sub("", word) for word in sys.argv[1:]]
     if address := arguments.base_url:
         words = [word.replace(address, shown_address(address)) for word in words]
     return shlex.join(["python", "-m", "training.collect", *words])

@@ -152,7 +152,7 @@ def _check_card(dataset: Path, model: ScriptedRuns) -> None:
     assert "| b | 6 | 5 | 5 | 5 | 5 | 5 | 5 | 4 | 4 | 3 | 3 |" in card
     assert "| c | 6 | 6 | 6 | 3 | 3 | 3 | 1 | 1 | 1 | 1 | 1 |" in card
     assert "| Apache-2.0 | 6 |" in card
-    assert "python -m training.collect generated --split" in card
+    assert "python -m training.collect generated --split train --out out" in card
     assert "scripted" in card
     for file in dataset.glob("*.jsonl"):
         assert hashlib.sha256(file.read_bytes()).hexdigest() in card
