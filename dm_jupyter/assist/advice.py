@@ -40,7 +40,8 @@ _TEST = re.compile(
 _STATISTIC = re.compile(r"z[-_ ]?score|skew|kurto|confidence interval", re.IGNORECASE)
 _COUNTS_GAPS = re.compile(
     r"\b(?:how many|number of|counts?|share|percent\w*|which|any|are there)\b[^.?!]{0,60}"
-    r"\b(?:missing|null|nan|empty|incomplete|complete)\b",
+    r"\b(?:missing|null|nan|empty|incomplete|complete)\b"
+    r"|\b(?:not|never) (?:recorded|measured|known)\b",
     re.IGNORECASE,
 )
 """A question for gaps: a model that is told how to drop them drops them first, and finds none."""

@@ -1,7 +1,8 @@
 """What a question names and the data call otherwise, or do not have.
 
 A model corrects "Gento" to "Gentoo" by itself, mostly rightly. Where a column is missing, it takes
-another one, sometimes wrongly. The person is told, as the data need not mean what they meant.
+another one, sometimes wrongly, and 10 kg for 10 where a column holds grams. The person is told, as
+the data need not mean what they meant.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dm_jupyter.core.tracebacks import parsed
 from dm_jupyter.core.trajectory import RunCell, Step
 
-__all__ = ["missing_column_words", "respelt_words"]
+__all__ = ["idle_limit_words", "missing_column_words", "respelt_words"]
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _POSSESSIVE = re.compile(r"['’]s?$")
+_NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
 _LEAST_LETTERS = 4
 _LONG_LETTERS = 8
 """From so many letters on two may differ, else one."""
 _INFLECTIONS = frozenset(("s", "es", "y", "d", "ed", "ing", "n", "an", "ian", "ish", "ly", "er"))
 _MOST_VALUES = 200
 _MOST_LINES = 3
+_LIMIT = re.compile(r"[^<>=|&]{1,80} [<>]=? (-?\d[\d_]*(?:\.\d+)?)")
 _NO_COLUMN = re.compile(
     r"'DataFrame' object has no attribute '(\w{1,80})'|no such column: (?:\w{1,80}\.)?(\w{1,80})"
 )
@@ -65,6 +68,30 @@ def missing_column_words(question: str, steps: Sequence[Step]) -> tuple[str, ...
         f'No column is called "{name}". Look at what the cells take for it.'
         for name in missed
         if f" {_spaced(name)} " in asked and not any(_plain(name) in one for one in found)
+    ]
+    return tuple(told[:_MOST_LINES])
+
+
+def idle_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Returns a sentence for each limit of the question that every row of the data passes.
+
+    Args:
+        question: as the person wrote it.
+        steps: of the run.
+    """
+    asked = {float(number.replace(",", "")) for number in _NUMBER.findall(question)}
+    worked = (step.result for step in steps if step.result is not None and step.result.ok)
+    idle = dict.fromkeys(
+        fact.condition
+        for result in worked
+        for fact in result.facts
+        if fact.kind == "kept" and fact.after == fact.before and (fact.after or 0) > 1
+    )
+    limits = ((condition, _LIMIT.fullmatch(condition)) for condition in idle)
+    told = [
+        f"Every row has {condition}. Look at its unit."
+        for condition, limit in limits
+        if limit and float(limit[1]) in asked
     ]
     return tuple(told[:_MOST_LINES])
 

@@ -50,6 +50,7 @@ def test_advice_comes_with_the_questions_that_need_it(
         "How many penguins have missing values, and in which columns?",
         "Which columns are incomplete?",
         "Are there any null values?",
+        "What is the mean of those whose mass was not recorded?",
     ],
 )
 def test_a_question_for_gaps_gets_no_advice_to_drop_them(question: str) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.core.respelt import missing_column_words, respelt_words
+from dm_jupyter.core.respelt import idle_limit_words, missing_column_words, respelt_words
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellError, CellResult, CellStatus
@@ -133,3 +133,31 @@ def test_a_column_of_nearly_that_name_is_not_missing(after: Step) -> None:
 )
 def test_what_the_question_does_not_name_is_not_told(question: str, steps: list[Step]) -> None:
     assert missing_column_words(question, steps) == ()
+
+
+def _kept(condition: str, before: int, after: int, status: CellStatus = CellStatus.OK) -> Step:
+    fact = Fact("kept", operation="[]", before=before, after=after, condition=condition)
+    return _step("df[...]", "python", [fact], status)
+
+
+def test_a_limit_that_every_row_passes_is_told() -> None:
+    steps = [_kept("body_mass_g > 10", 342, 342)] * 2
+    told = ("Every row has body_mass_g > 10. Look at its unit.",)
+    assert idle_limit_words("How long are the flippers of those over 10 kg?", steps) == told
+    assert idle_limit_words("Over 1,000?", [_kept("total <= 1000", 9, 9)]) != ()
+
+
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        ("Over 10 kg?", _kept("body_mass_g > 10", 342, 341)),
+        ("Over 10 kg?", _kept("body_mass_g > 10000", 342, 342)),
+        ("In 2012?", _kept("year == 2012", 9, 9)),
+        ("Over 10 kg?", _kept("mass > 10 and size > 3", 9, 9)),
+        ("Over 10 kg?", _kept("mass > 10", 1, 1)),
+        ("Over 10 kg?", _kept("mass > 10", 9, 9, CellStatus.ERROR)),
+        ("Over x10 kg?", _kept("mass > 10", 9, 9)),
+    ],
+)
+def test_other_selections_are_not_told(question: str, step: Step) -> None:
+    assert idle_limit_words(question, [step]) == ()
