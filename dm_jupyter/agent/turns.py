@@ -20,8 +20,8 @@ from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pict
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.grounded import Grounded, Verdict, doubts
+from dm_jupyter.core.question_names import idle_limit_words, missing_column_words, respelt_words
 from dm_jupyter.core.request_kind import request_kind
-from dm_jupyter.core.respelt import idle_limit_words, missing_column_words, respelt_words
 from dm_jupyter.core.trajectory import (
     Answer,
     Completion,

@@ -1,4 +1,4 @@
-"""What a question names and the data call otherwise, or do not have.
+"""What a question names, and the data call otherwise, do not have, or all have.
 
 A model corrects "Gento" to "Gentoo" by itself, mostly rightly. Where a column is missing, it takes
 another one, sometimes wrongly, and 10 kg for 10 where a column holds grams. The person is told, as

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.core.respelt import idle_limit_words, missing_column_words, respelt_words
+from dm_jupyter.core.question_names import idle_limit_words, missing_column_words, respelt_words
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellError, CellResult, CellStatus
