@@ -522,7 +522,7 @@ def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
         ([], "markdown", Assistance().on()),
         (["--assist", "default"], "jupiter", frozenset()),
         (["--assist", "none"], "markdown", frozenset()),
-        (["--assist", "hints,profile"], "jupiter", {"hints", "profile"}),
+        (["--assist", "advice,profile"], "jupiter", {"advice", "profile"}),
     ],
 )
 def test_the_help_of_a_run_is_in_its_manifest(
@@ -550,7 +550,7 @@ def test_a_rule_that_does_not_exist_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
-        _command(["dabench", "--split", "x", "--assist", "hints,magic"], monkeypatch)
+        _command(["dabench", "--split", "x", "--assist", "advice,magic"], monkeypatch)
     assert "there is no rule 'magic'; the rules are profile, " in capsys.readouterr().err
 
 
