@@ -25,7 +25,7 @@ def is_notable(fact: Fact) -> bool:
     """Whether a fact is more than a filter that kept rows, or a merge that kept all of them."""
     if fact.kind == "merged":
         return fact.after != fact.before or bool(fact.missed)
-    return fact.is_absence or fact.kind == "lost" or fact.operation == "groupby"
+    return fact.is_absence or fact.kind in ("lost", "unknown") or fact.operation == "groupby"
 
 
 def facts_block(facts: Sequence[Fact]) -> str:
@@ -141,6 +141,11 @@ def _saved(fact: Fact) -> str:
     return f"{fact.operation} saved {_rows(fact.after)} rows in {fact.condition}"
 
 
+def _unknown(fact: Fact) -> str:
+    there = "nearest" if fact.after else "there are"
+    return f"not found: {fact.condition}; {there}: {fact.result}"
+
+
 _WORDS = {
     "kept": _kept,
     "dropped": _dropped,
@@ -151,6 +156,7 @@ _WORDS = {
     "read": _read,
     "filled": _filled,
     "saved": _saved,
+    "unknown": _unknown,
 }
 _UNTOLD = frozenset({"read", "filled", "saved"})
 """Kinds that the model is not told of: its own code says so. A person reads them of a cleaning."""

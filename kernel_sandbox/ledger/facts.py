@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 __all__ = ["LEDGER", "MOST_FACTS", "Coverage", "Fact", "FactKind", "facts_from"]
 
 FactKind = Literal[
-    "kept", "dropped", "merged", "lost", "nothing", "shown", "read", "filled", "saved"
+    "kept", "dropped", "merged", "lost", "nothing", "shown", "read", "filled", "saved", "unknown"
 ]  # fmt: skip
 LEDGER = "dm_jupyter_ledger"
 """Asks for the ledger of a cell, in the metadata of its request, and holds it in the reply."""
@@ -53,7 +53,8 @@ class Fact:
     """`kept`: rows that a condition selected. `dropped`: rows taken out for another reason.
     `merged`: rows of two tables put together. `lost`: values that became NaN. `nothing`: a figure
     of no rows, or of missing values alone. `shown`: a table without values was shown or saved.
-    `read`, `saved`: a table came from a file, or went into one. `filled`: missing values were."""
+    `read`, `saved`: a table came from a file, or went into one. `filled`: missing values were.
+    `unknown`: the cell failed for a name; `after` of the `before` names are like it."""
     operation: str
     """The name of what the code called."""
     before: int | None = None
@@ -66,9 +67,10 @@ class Fact:
     """Rows of the first table that found no partner, where that is known."""
     condition: str = ""
     """What selected the rows; the keys of a merge; the column that lost values, or whose were
-    filled; the file that was read or saved."""
+    filled; the file that was read or saved; the unknown name."""
     result: str = ""
-    """What a figure of nothing gave; examples of the values that were lost."""
+    """What a figure of nothing gave; examples of the values that were lost; the names that are like
+    the unknown one, or else those that there are."""
     coverage: tuple[Coverage, ...] = ()
     line: int = 0
     """Of the code, counted from 1; 0 where nobody knows."""

@@ -33,6 +33,7 @@ class Ledger:
         self._book = Book()
         self._wrapping: Any = None
         self._is_on = False
+        self._error: object = None
         self._waiting = _Waiting(self)
         self.facts: list[dict[str, Any]] = []
         """Of the last cell that asked for it, as JSON values."""
@@ -72,6 +73,7 @@ class Ledger:
 
     def _begin(self) -> None:
         self._book.open(self._shell.user_ns)
+        self._error = getattr(sys, "last_value", None)
         formatter = self._shell.display_formatter
         formatter.format = _shown_too(self._book, formatter.format)
         if "pandas" in sys.modules:
@@ -80,6 +82,8 @@ class Ledger:
             sys.meta_path.insert(0, self._waiting)
 
     def _end(self) -> None:
+        with suppress(Exception):
+            self._note_failure()
         noted = [fact.to_json() for fact in self._book.close()[:MOST_FACTS]]
         self.facts = [fact.to_json() for fact in facts_from(noted)]  # a reply must stay small
         with suppress(ValueError):
@@ -91,6 +95,17 @@ class Ledger:
         if self._is_on:
             self._is_on = False
             self._wrapping.take_off(self._shell.user_ns)
+
+    def _note_failure(self) -> None:
+        """Notes what a name is called that the cell has failed for."""
+        error = getattr(sys, "last_value", None)  # IPython leaves it there
+        self._book.is_quiet = True
+        if error is None or error is self._error:
+            return
+        from kernel_sandbox.ledger.unknown_names import unknown_name  # noqa: PLC0415 (rarely)
+
+        if fact := unknown_name(error):
+            self._book.note(fact)
 
 
 def _shown_too(book: Book, formatted: Any) -> Any:

@@ -236,7 +236,9 @@ def _failed_before(trajectory: Trajectory, sign: str) -> str:
         told = prompts.fill("markdown_nothing_before", facts="\n".join(absent)) if absent else ""
         return _commented(sign, told)
     message = error.message.strip().splitlines() or [""]
-    lines = [f"{error.name}: {message[0][:160]}", *absent]
+    unknown = [fact_words(one) for one in last.result.facts if one.kind == "unknown"]
+    names = unknown[:1] if trajectory.assists.ledger else []
+    lines = [f"{error.name}: {message[0][:160]}", *names, *absent]
     failed = prompts.fill("markdown_failed_before", error="\n".join(lines))
     return _commented(sign, failed)
 

@@ -22,7 +22,7 @@ from dm_jupyter.core.trajectory import DataContext, StopReason, Trajectory
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import CellResult, CellStatus, Limits, Stream
-from tests.fakes import ScriptedNotebook, ScriptedPolicy
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, raised
 
 QUESTION = "Why did sales drop in November 2012?"
 FREE = Trajectory(Task("t", QUESTION), "markdown", DataContext("f", "df = 1\n"))
@@ -76,6 +76,19 @@ async def test_a_cell_that_shows_nothing_is_told_so_and_its_facts() -> None:
     plain, _ = await _run(FREE, [CODE, CODE, HONEST], replace(came_to_nothing(""), facts=()))
     assert told.startswith(plain.steps[0].observation)
     assert told.endswith("(year == 2012) gave 0.0")
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_the_next_cell_begins_with_what_is_called_nearly_so(*, is_told: bool) -> None:
+    fact = Fact("unknown", "[]", 2, 1, condition="'goals'", result="'League Goals'")
+    failed = replace(raised("KeyError", "'goals'"), facts=(fact,))
+    help_given = Assistance() if is_told else Assistance().without("ledger")
+    settings = RunSettings(assistance=help_given, max_turns=2)
+    _, policy = await _run(FREE, [CODE, CODE], failed, settings)
+    words = "not found: 'goals'; nearest: 'League Goals'"
+    asked = policy.requests[1]
+    assert (words in asked.messages[-1].content) is is_told
+    assert (f"# KeyError: 'goals'\n# {words}\n" in asked.prefill) is is_told
 
 
 async def test_an_answer_that_rests_on_no_rows_is_sent_back_once_with_the_fact() -> None:
