@@ -99,8 +99,9 @@ class Ledger:
     def _note_failure(self) -> None:
         """Notes what a name is called that the cell has failed for."""
         error = getattr(sys, "last_value", None)  # IPython leaves it there
+        before, self._error = self._error, None  # it would keep its frames alive
         self._book.is_quiet = True
-        if error is None or error is self._error:
+        if error is None or error is before:
             return
         from kernel_sandbox.ledger.unknown_names import unknown_name  # noqa: PLC0415 (rarely)
 
