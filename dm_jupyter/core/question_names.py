@@ -7,15 +7,13 @@ the data need not mean what they meant.
 
 from __future__ import annotations
 
-import ast
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from dm_jupyter.core.tracebacks import parsed
 from dm_jupyter.core.trajectory import RunCell, Step
 
-__all__ = ["idle_limit_words", "missing_column_words", "respelt_words"]
+__all__ = ["idle_limit_words", "missing_name_words", "respelt_words"]
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -28,9 +26,6 @@ _INFLECTIONS = frozenset(("s", "es", "y", "d", "ed", "ing", "n", "an", "ian", "i
 _MOST_VALUES = 200
 _MOST_LINES = 3
 _LIMIT = re.compile(r"[^<>=|&]{1,80} [<>]=? (-?\d[\d_]*(?:\.\d+)?)")
-_NO_COLUMN = re.compile(
-    r"'DataFrame' object has no attribute '(\w{1,80})'|no such column: (?:\w{1,80}\.)?(\w{1,80})"
-)
 
 
 def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
@@ -51,23 +46,27 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(told[:_MOST_LINES])
 
 
-def missing_column_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Returns a sentence for each column that the question names and no table has.
+def missing_name_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Returns a sentence for each name of the question that a cell has looked for in vain.
 
-    A cell has failed for want of it, and none that worked names a column that is called so, or
-    nearly so.
+    Not for one that the data call nearly so.
 
     Args:
         question: as the person wrote it.
         steps: of the run.
     """
     asked = f" {_spaced(question)} "
-    missed = dict.fromkeys(name for step in steps for name in _missed(step))
-    found = [_plain(name) for step in steps for name in _named(step)]
+    results = (step.result for step in steps if step.result is not None)
+    missed = dict.fromkeys(
+        fact.condition.strip("'")
+        for result in results
+        for fact in result.facts
+        if fact.kind == "unknown" and not fact.after
+    )
     told = [
-        f'No column is called "{name}". Look at what the cells take for it.'
+        f'Nothing in the data is called "{name}". Look at what the cells take for it.'
         for name in missed
-        if f" {_spaced(name)} " in asked and not any(_plain(name) in one for one in found)
+        if f" {_spaced(name)} " in asked
     ]
     return tuple(told[:_MOST_LINES])
 
@@ -94,38 +93,6 @@ def idle_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
         if limit and float(limit[1]) in asked
     ]
     return tuple(told[:_MOST_LINES])
-
-
-def _missed(step: Step) -> Iterator[str]:
-    """The names that a cell has asked for in vain."""
-    error = step.result.error if step.result is not None else None
-    if error is None:
-        return
-    if error.name == "KeyError":
-        found = _QUOTED.findall(error.message[:400].strip('"'))  # they are around the whole message
-        yield from (one or other for one, other in found)
-    elif match := _NO_COLUMN.search(error.message):
-        yield match[1] or match[2]
-
-
-def _named(step: Step) -> Iterator[str]:
-    """What a cell that worked may call its columns."""
-    action = step.turn.action
-    if step.result is None or not step.result.ok or not isinstance(action, RunCell):
-        return
-    tree = parsed(action.source) if action.language == "python" else None
-    if tree is None:
-        yield from re.findall(r"\w+", re.sub(r"--.*", "", action.source))
-        return
-    in_words = {
-        part for one in ast.walk(tree) if isinstance(one, ast.JoinedStr) for part in one.values
-    }
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(attr=name):
-                yield name
-            case ast.Constant(value=str(text)) if node not in in_words and len(text) <= 80:
-                yield text
 
 
 def _selected(step: Step) -> Iterator[str]:

@@ -1,13 +1,11 @@
 """What a question names and the data call otherwise, or do not have."""
 
-from dataclasses import replace
-
 import pytest
 
-from dm_jupyter.core.question_names import idle_limit_words, missing_column_words, respelt_words
+from dm_jupyter.core.question_names import idle_limit_words, missing_name_words, respelt_words
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
-from kernel_sandbox.types import CellError, CellResult, CellStatus
+from kernel_sandbox.types import CellResult, CellStatus
 
 
 def _pandas(*conditions: str, after: int = 3, status: CellStatus = CellStatus.OK) -> Step:
@@ -78,61 +76,23 @@ def test_a_cell_with_a_thousand_values_is_looked_at_only_so_far() -> None:
     assert len(respelt_words("valuexxxxxy and valuexxy", steps)) <= 3
 
 
-LARGEST = "Which island has the largest area?"
+LARGEST = "Which island has the largest land area?"
 
 
-def _failed(name: str, message: str, source: str = "x") -> Step:
-    result = CellResult(CellStatus.ERROR, (CellError(name, message, ()),))
-    return replace(_step(source, "python", [], CellStatus.ERROR), result=result)
+def _unknown(name: str, near: int = 0) -> Step:
+    fact = Fact("unknown", "[]", before=3, after=near, condition=f"'{name}'", result="'latitude'")
+    return _step("df[...]", "python", [fact], CellStatus.ERROR)
 
 
-def _ran(source: str, language: str = "python") -> Step:
-    return _step(source, language, [], CellStatus.OK)
+@pytest.mark.parametrize("name", ["area", "Area", "land_area"])
+def test_a_name_that_was_looked_for_in_vain_is_told(name: str) -> None:
+    told = f'Nothing in the data is called "{name}". Look at what the cells take for it.'
+    assert missing_name_words(LARGEST, [_unknown(name)] * 2) == (told,)
 
 
-@pytest.mark.parametrize(
-    "failed",
-    [
-        _failed("KeyError", "'area'"),
-        _failed("KeyError", "\"['area'] not found in axis\""),
-        _failed("KeyError", "\"None of [Index(['area'], dtype='str')] are in the [columns]\""),
-        _failed("AttributeError", "'DataFrame' object has no attribute 'area'"),
-        _failed("OperationalError", "no such column: area"),
-        _failed("OperationalError", "no such column: i.Area"),
-    ],
-)
-def test_a_column_that_is_asked_for_in_vain_is_told(failed: Step) -> None:
-    other = _ran("best = df['latitude'].idxmax()\nprint(f'{best} has the largest area')  # area")
-    for steps in ([failed, other], [failed, _ran("SELECT island FROM i -- area", "sql")]):
-        (told,) = missing_column_words(LARGEST, steps)
-        assert told.casefold().startswith('no column is called "area".')
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        _ran("df['Area (km²)'].idxmax()"),
-        _ran("df.total_area.max()"),
-        _ran("df.groupby('island').agg(n=('AREA', 'max'))"),
-        _ran("SELECT max(land_area) FROM i", "sql"),
-    ],
-)
-def test_a_column_of_nearly_that_name_is_not_missing(after: Step) -> None:
-    assert missing_column_words(LARGEST, [_failed("KeyError", "'area'"), after]) == ()
-
-
-@pytest.mark.parametrize(
-    ("question", "steps"),
-    [
-        ("Which island is largest?", [_failed("KeyError", "'area'")]),
-        (LARGEST, [_failed("ValueError", "'area'")]),
-        (LARGEST, [_failed("KeyError", "7")]),
-        (LARGEST, [_ran("df['area']")]),
-        (LARGEST, []),
-    ],
-)
-def test_what_the_question_does_not_name_is_not_told(question: str, steps: list[Step]) -> None:
-    assert missing_column_words(question, steps) == ()
+@pytest.mark.parametrize("step", [_unknown("area", near=1), _unknown("are"), _unknown("height")])
+def test_another_name_is_not_told(step: Step) -> None:
+    assert missing_name_words(LARGEST, [step]) == ()
 
 
 def _kept(condition: str, before: int, after: int, status: CellStatus = CellStatus.OK) -> Step:
