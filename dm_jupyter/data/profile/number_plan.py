@@ -292,13 +292,14 @@ def _choose(column: NumberColumn, reading: SeparatorStyle) -> None:
 def _tell(plan: NumberPlan, column: NumberColumn, frame: pd.DataFrame) -> None:
     """Adds what is to be said of a column, and whether a csv reader must leave it text."""
     name, seen = column_name(column.label), column.inference
+    if column.reason == "point":
+        texts = [*seen.readings.values(), *seen.examples()]
+        example = next((text for text in texts if "." in text), texts[0])
+        plan.warnings.append(
+            f"column {name!r}: {example!r} is read with a decimal point, for commas part the "
+            f"fields; with a point between thousands it would be {example.replace('.', '')}"
+        )
     if column.kind in {NumberKind.TEXT, NumberKind.PLAIN} and not seen.missing:
-        if column.reason == "point":
-            example = next(iter(seen.readings.values()))
-            plan.warnings.append(
-                f"column {name!r}: {example!r} is read with a decimal point, for commas part the "
-                f"fields; with a point between thousands it would be {example.replace('.', '')}"
-            )
         return
     if column.kind is NumberKind.TEXT:
         return

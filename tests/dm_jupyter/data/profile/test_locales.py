@@ -98,3 +98,14 @@ def test_a_sheet_column_of_a_locale_gives_no_wrong_value(
     whole = Column([*column.texts, *native], [*column.numbers, *native])  # type: ignore[list-item]
     assert_right(place["df"]["c0"], whole, told, "")
     pd.testing.assert_frame_equal(place["df"], plan.finish(frame))
+
+
+@pytest.mark.parametrize("last", ["5", "-"])
+def test_the_other_reading_of_a_point_is_told_beside_missing_values_too(
+    tmp_path: Path, last: str
+) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("n,word\n" + "0,a\n" * 8 + f"1.000,a\n{last},a\n")
+    (told,) = (line for line in profile_file(path).warnings if "'n'" in line)
+    assert f"'1.000' {OTHER_READING}" in told
+    assert told.endswith("it would be 1000")
