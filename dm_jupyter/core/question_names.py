@@ -49,24 +49,22 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
 def missing_name_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
     """Returns a sentence for each name of the question that a cell has looked for in vain.
 
-    Not for one that the data call nearly so.
+    Not for one that the data call nearly so, or by which a cell has found rows.
 
     Args:
         question: as the person wrote it.
         steps: of the run.
     """
     asked = f" {_spaced(question)} "
-    results = (step.result for step in steps if step.result is not None)
+    facts = [fact for step in steps if step.result is not None for fact in step.result.facts]
+    found = [_plain(fact.condition) for fact in facts if fact.kind == "kept" and fact.after]
     missed = dict.fromkeys(
-        fact.condition.strip("'")
-        for result in results
-        for fact in result.facts
-        if fact.kind == "unknown" and not fact.after
+        fact.condition.strip("'") for fact in facts if fact.kind == "unknown" and not fact.after
     )
     told = [
         f'Nothing in the data is called "{name}". Look at what the cells take for it.'
         for name in missed
-        if f" {_spaced(name)} " in asked
+        if f" {_spaced(name)} " in asked and not any(_plain(name) in one for one in found)
     ]
     return tuple(told[:_MOST_LINES])
 

@@ -90,6 +90,12 @@ def test_a_name_that_was_looked_for_in_vain_is_told(name: str) -> None:
     assert missing_name_words(LARGEST, [_unknown(name)] * 2) == (told,)
 
 
+def test_a_name_that_has_found_rows_is_not_missing() -> None:
+    steps = [_unknown("snow"), _kept("weather == 'snow'", 1_461, 23)]
+    assert missing_name_words("How many days of snow?", steps) == ()
+    assert missing_name_words("How many days of snow?", steps[:1]) != ()
+
+
 @pytest.mark.parametrize("step", [_unknown("area", near=1), _unknown("are"), _unknown("height")])
 def test_another_name_is_not_told(step: Step) -> None:
     assert missing_name_words(LARGEST, [step]) == ()
