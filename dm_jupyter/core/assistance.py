@@ -19,7 +19,8 @@ from typing import Any, Final, Literal
 __all__ = ["Assistance", "Confidence", "Finding"]
 
 Confidence = Literal["certain", "likely"]
-"""Whether the finding follows from what was seen, or from what such code usually means."""
+"""Whether the finding follows from what was seen, or, in older records, from what such code usually
+means."""
 
 
 @dataclass(frozen=True, slots=True)

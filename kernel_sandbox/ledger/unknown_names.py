@@ -140,7 +140,7 @@ def _told(operation: str, name: str, names: Sequence[str], *, near: int, there: 
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
     """The names that look like one or contain it, the most similar first."""
-    known = {_bare(one): one for one in names}
+    known = {_bare(one): one for one in names}  # cut: to compare takes the square of their length
     asked = _bare(name)
     matches = difflib.get_close_matches(asked, known, n=3, cutoff=0.6)
     containing = [one for bare, one in known.items() if asked and asked in bare]
@@ -148,4 +148,4 @@ def _near(name: str, names: Sequence[str]) -> list[str]:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"[\W_]+", "", name).lower()
+    return re.sub(r"[\W_]+", "", name[:_NAME_CHARS]).lower()

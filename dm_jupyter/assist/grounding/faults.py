@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
@@ -65,7 +65,7 @@ _TOTALS = frozenset(("sum", "all", "overall"))
 _MOST_ROWS = 1_000
 _VALUE = re.compile(r"(?<![\w'])'([A-Z][^'\n]{2,40})'(?!:|\w)")
 """A name among the values of a profile; a column's stands before a colon."""
-_MOST_VALUES = 500
+_MOST_VALUES, _SPELT_CHARS = 500, 100_000
 _NAME = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][a-z][\w'’-]+(?: [A-Z][a-z][\w'’-]+)*(?<!['’]s)")
 _YEAR = re.compile(r"(?<![\w.,-])(?:19|20)\d\d(?![\w,-]|\.\d)")
 _ENGLISH = re.compile(r"(?i)\b(?:the|of|what|how|which|who|when|did|does|are|were)\b")
@@ -230,11 +230,10 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
         told: the names of the files, the cells, and what these have shown.
     """
     text = "\n".join(told).casefold()
-    known = frozenset(word for line in text.splitlines() for word in _words_of(line))
     names = dict.fromkeys(match[1] for match in _VALUE.finditer(profile))
-    asked = [name for name in _asked_names(question) if not _is_met(name, text, known)]
+    asked = [name for name in _asked_names(question) if not _is_met(name, text)]
     words = {name: frozenset(content_words(name)) for name in [*asked, *names][:_MOST_VALUES]}
-    return {name: own for name, own in words.items() if own and not own & known}
+    return {name: own for name, own in words.items() if own and not any(x in text for x in own)}
 
 
 def _asked_names(question: str) -> Sequence[str]:
@@ -246,17 +245,15 @@ def _asked_names(question: str) -> Sequence[str]:
     return [*years, *named]
 
 
-def _is_met(name: str, text: str, known: Collection[str]) -> bool:
+def _is_met(name: str, text: str) -> bool:
     """Whether a cell has a part of the name, another spelling of it, or a number for it."""
     if _OF_TIME.fullmatch(name):
         return bool(_BY_TIME.search(text))
     parts = [part.casefold() for part in re.findall(r"[^\W_]{3,}", name)]
-    return any(part[:5] in text or get_close_matches(part, known, 1, 0.8) for part in parts)
-
-
-def _words_of(line: str) -> Iterable[str]:
-    for start in range(0, len(line), 300):  # words that a cut parts are of no name
-        yield from content_words(line[start : start + 300])
+    if any(part[:5] in text for part in parts):
+        return True
+    known = set(re.findall(r"[^\W\d_]{3,40}", text[:_SPELT_CHARS]))
+    return any(get_close_matches(part, known, 1, 0.8) for part in parts)
 
 
 def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:
