@@ -1,8 +1,9 @@
 """A run as the conversation that it would have been in another dialect.
 
 The model's turns are written anew by `Dialect.render`; their cells are those that ran, as a
-person may have changed them, and what each did is as recorded. The loop itself makes the conversation, with
-a policy that says these turns, so prompts and observations are the other dialect's own.
+person may have changed them, and what each did is as recorded. The loop itself makes the
+conversation, with a policy that says these turns, so prompts and observations are the other
+dialect's own.
 
 What is left out: turns that did nothing, answers that were sent back, the thought before an answer
 where the dialect's answers are plain words, and what the help told the model after a mistake.

@@ -232,8 +232,9 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
     text = "\n".join(told).casefold()
     names = dict.fromkeys(match[1] for match in _VALUE.finditer(profile))
     asked = [name for name in _asked_names(question) if not _is_met(name, text)]
-    words = {name: frozenset(content_words(name)) for name in [*asked, *names][:_MOST_VALUES]}
-    return {name: own for name, own in words.items() if own and not any(x in text for x in own)}
+    unknown = [name for name in names if not any(part in text for part in _parts(name))]
+    words = {name: frozenset(content_words(name)) for name in [*asked, *unknown][:_MOST_VALUES]}
+    return {name: own for name, own in words.items() if own}
 
 
 def _asked_names(question: str) -> Sequence[str]:
@@ -249,11 +250,15 @@ def _is_met(name: str, text: str) -> bool:
     """Whether a cell has a part of the name, another spelling of it, or a number for it."""
     if _OF_TIME.fullmatch(name):
         return bool(_BY_TIME.search(text))
-    parts = [part.casefold() for part in re.findall(r"[^\W_]{3,}", name)]
+    parts = _parts(name)
     if any(part[:5] in text for part in parts):
         return True
     known = set(re.findall(r"[^\W\d_]{3,40}", text[:_SPELT_CHARS]))
     return any(get_close_matches(part, known, 1, 0.8) for part in parts)
+
+
+def _parts(name: str) -> list[str]:
+    return [part.casefold() for part in re.findall(r"[^\W_]{3,}", name)]
 
 
 def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:

@@ -256,6 +256,7 @@ def test_a_number_is_none_of_a_name_that_no_cell_knows(
     [
         ("Gentoo weigh 4202 g.", "How heavy?", "df[df.species == 'Gentoo'].m.mean()", "4201.7"),
         ("Gentoo weigh 4202 g.", "How heavy?", OVERALL, "Gentoo 4201.7"),
+        ("The Adelie have 151 points.", "How many?", "scatter(df)", "scatter 'Adelie' of 151"),
         ("There are 3 species: Adelie, Gentoo, Chinstrap.", "How many?", "df.nunique()", "3"),
         ("The 3 species (Adelie, Gentoo) differ.", "How many?", "df.nunique()", "3"),
         ("Chinstrp penguins: 68.", "How many Chinstrp?", "df.species == 'Chinstrap'", "68"),
