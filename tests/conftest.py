@@ -51,6 +51,15 @@ _LONGEST = (
 """Files that begin first: a process that got one of them last would keep all others waiting."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def lean_pools() -> Generator[None]:
+    """Pools of tests import little before they fork: few cells of tests use more."""
+    with pytest.MonkeyPatch.context() as patch:
+        lean = ("numpy", "pandas")
+        patch.setattr("kernel_sandbox.runners.pool_settings.DEFAULT_MODULES", lean)
+        yield
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Puts the longest files first; the order within a file stays."""
     places = {Path(__file__).parent / name: place for place, name in enumerate(_LONGEST)}

@@ -53,7 +53,7 @@ class PoolSettings:
     """Clock time of one trajectory from its opening, seconds; `None` for as long as it takes."""
     profile: Strictness = Strictness.ROLLOUT
     """What must hold: by default the pool refuses a machine that can't confine its workers."""
-    modules: tuple[str, ...] = DEFAULT_MODULES
+    modules: tuple[str, ...] = field(default_factory=lambda: DEFAULT_MODULES)
     """Imported once, before the first worker is forked."""
 
     def __post_init__(self) -> None:

@@ -86,6 +86,7 @@ class Breaking(ScriptedPolicy):
         return await super().sample(request, on_text)
 
 
+@pytest.mark.slow
 async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_alone(
     tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +120,7 @@ async def test_a_stopped_run_goes_on_with_the_same_questions_and_from_outcomes_a
     assert capsys.readouterr().out == table
 
 
+@pytest.mark.slow
 async def test_a_smaller_draw_is_refused_in_the_folder_and_read_from_the_compact_file(
     tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -160,6 +162,7 @@ async def test_only_ours_is_shown_the_contents_of_the_files(
     assert [bool(request.prefill) for request in policy.requests] == [True, *[False] * 6]
 
 
+@pytest.mark.slow
 async def test_outcomes_of_another_model_are_not_gone_on_from(
     tmp_path: Path, split: Path, pool: SandboxPool
 ) -> None:

@@ -56,6 +56,7 @@ class Forgetful:
         return Completion(f"{opening}{cell}", request.prefill, 100, 10, 0.01)
 
 
+@pytest.mark.slow
 async def test_what_a_rule_is_worth_is_what_is_lost_without_it(
     tmp_path: Path, split: Path, pool: SandboxPool, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -64,6 +64,7 @@ def _pasted(command: str, path: str = os.defpath, **own: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "source",
     [
@@ -92,6 +93,7 @@ def test_the_command_for_an_extra_runs_however_this_was_installed(
         assert f"Would install {' '.join(wheels)}" in said
 
 
+@pytest.mark.slow
 def test_an_environment_without_pip_gets_it_first(tmp_path: Path) -> None:
     folder = tmp_path / "bare"
     subprocess.run(["python3", "-m", "venv", "--without-pip", str(folder)], check=True)

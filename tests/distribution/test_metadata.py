@@ -32,6 +32,7 @@ def _members(sdist: Path) -> set[str]:
         return {name.partition("/")[2] for name in archive.getnames()}
 
 
+@pytest.mark.slow
 def test_the_index_is_told_version_licence_and_this_python(built: Built) -> None:
     metadata = _metadata(built.wheel)
     assert metadata["Version"] == dm_jupyter.__version__

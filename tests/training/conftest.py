@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernel_sandbox.runners.pool_settings import PoolSettings
+from dm_jupyter.data.profile import FileProfile, profile_file
+from dm_jupyter.data.profile_reader import ProfileReader
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
-PREPARED = ("pandas",)
-"""What the workers of these tests start with: all that a pool prepares takes three seconds."""
-
-
 @pytest.fixture(autouse=True)
-def _light_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has the commands start their pools with that, too."""
-    settings = partial(PoolSettings, modules=PREPARED)
-    for command in ("evaluate", "replay", "export.__main__"):
-        monkeypatch.setattr(f"training.{command}.PoolSettings", settings)
+def read_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has data files read in this process: what workers are forked from takes half a second."""
+
+    async def profile(_: ProfileReader, path: Path, name: str | None = None) -> FileProfile:
+        return await asyncio.to_thread(profile_file, path, name=name)
+
+    monkeypatch.setattr(ProfileReader, "profile", profile)
 
 
 @pytest.fixture

@@ -172,6 +172,7 @@ def test_several_tries_are_told_and_the_notebook_holds_one(folder: Path) -> None
     assert not _left_behind(folder)
 
 
+@pytest.mark.slow
 def test_tries_that_differ_are_shown(folder: Path) -> None:
     others = ["There are 4 people.", "There are 5 people."]
     with ScriptedEndpoint([COUNT, COUNT, SAID, others[0], COUNT, others[1]]) as endpoint:
@@ -380,6 +381,7 @@ def test_a_wrong_key_is_exit_code_4_and_shown_nowhere(folder: Path) -> None:
     assert not _files(folder)
 
 
+@pytest.mark.slow
 def test_an_answer_that_breaks_off_is_exit_code_4_with_the_notebook_kept(folder: Path) -> None:
     with ScriptedEndpoint([COUNT, SAID], breaks_at=1) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, *_at(endpoint))
@@ -405,6 +407,7 @@ def test_garbage_for_ten_turns_is_exit_code_1(folder: Path) -> None:
 # it is stopped, or something is
 
 
+@pytest.mark.slow
 def test_an_interrupt_before_the_first_cell_is_exit_code_130_and_touches_no_file(
     folder: Path,
 ) -> None:

@@ -80,6 +80,7 @@ def test_the_notebook_is_told_alive_and_continued(notebook: Path) -> None:
     assert after.metadata.dm_jupyter.trajectory["answer"] == SAID
 
 
+@pytest.mark.slow
 def test_a_notebook_is_continued_again_and_keeps_both_records(notebook: Path) -> None:
     for said in ("First.", "Second."):
         with ScriptedEndpoint([COUNT, said]) as endpoint:
@@ -90,6 +91,7 @@ def test_a_notebook_is_continued_again_and_keeps_both_records(notebook: Path) ->
     assert [one["answer"] for one in kept.continued] == ["Second."]
 
 
+@pytest.mark.slow
 def test_a_notebook_without_counts_and_ids_is_run_whole(folder: Path) -> None:  # noqa: F811
     notebook = _write(folder / "bare.ipynb", _ran(LOAD, None), minor=4)
     with ScriptedEndpoint([COUNT, SAID]) as endpoint:
@@ -117,6 +119,7 @@ def test_a_cell_that_fails_is_named_and_nothing_is_asked(folder: Path) -> None: 
     assert notebook.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_cell_that_may_not_run_is_left_out_and_named(folder: Path) -> None:  # noqa: F811
     _write(folder / "work.ipynb", _ran("import os\nos.system('ls')", 1), _ran(LOAD, 2))
     with ScriptedEndpoint([COUNT, SAID]) as endpoint:

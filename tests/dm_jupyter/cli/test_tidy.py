@@ -19,6 +19,7 @@ def _tidy(*arguments: str) -> tuple[int, str]:
     return outcome.exit_code, outcome.output
 
 
+@pytest.mark.slow
 def test_a_notebook_that_was_asked_for_is_tidied(folder: Path) -> None:  # noqa: F811
     texts = (
         "print(df.columns.tolist())\n```",

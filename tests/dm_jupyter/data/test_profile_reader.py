@@ -69,6 +69,7 @@ async def test_what_takes_too_much_memory_has_a_short_profile(tmp_path: Path) ->
     assert "took more than 320 MiB" in profile.warnings[0]
 
 
+@pytest.mark.slow
 async def test_a_profile_that_is_too_long_is_not_passed_on_in_part(tmp_path: Path) -> None:
     async with ProfileReader(replace(READING, output_bytes=256 * 1024)) as reader:
         profile = await reader.profile(_wide(tmp_path / "wide.csv", 4_000))
@@ -220,6 +221,7 @@ async def test_how_far_a_large_file_is_read_is_told(
     assert 0 < told[-1] <= 1
 
 
+@pytest.mark.slow
 async def test_what_a_short_time_does_not_suffice_for_is_said(tmp_path: Path) -> None:
     path = _large(tmp_path / "large.csv")
     lines = path.read_text("utf-8")

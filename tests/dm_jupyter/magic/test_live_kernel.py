@@ -133,6 +133,7 @@ async def test_a_killed_notebook_kernel_leaves_no_process(notebook: Notebook) ->
         await until(lambda: not any(map(_lives, started)), "what it started has ended")
 
 
+@pytest.mark.slow
 async def test_in_a_restricted_kernel_it_says_what_to_do(folder: Path) -> None:
     # In a checkout, this package is not where the kernel may read unless it is told.
     checkout = Path(dm_jupyter.__file__).parents[1]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from tests.dm_jupyter.magic.kernel import LOAD, texts
@@ -32,6 +33,7 @@ def _run(folder: Path, kernel: str, *sources: str, **parameters: str) -> list[An
     return list(document.cells)
 
 
+@pytest.mark.slow
 def test_papermill_runs_a_notebook_that_asks(folder: Path) -> None:
     with ScriptedEndpoint(["print('rows', len(df))\n```", "There are 3 rows."]) as endpoint:
         at = f"--base-url {endpoint.base_url} --model tiny"

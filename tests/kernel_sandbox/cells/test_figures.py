@@ -158,6 +158,7 @@ async def test_charts_have_colours_for_every_kind_of_sight_until_code_chooses_ot
         assert (await runner.run(COLOURS)).stdout == "#E69F00\n"
 
 
+@pytest.mark.slow
 async def test_the_style_warns_of_nothing_and_bears_tight_layout() -> None:
     code = DRAW.replace("plt.show()", "plt.tight_layout()\nplt.show()")
     async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
@@ -172,6 +173,7 @@ WARNS = (
 )
 
 
+@pytest.mark.slow
 async def test_warnings_about_data_are_shown_and_those_about_a_librarys_plans_are_not() -> None:
     async with KernelSession() as session:
         result = await session.run(WARNS)

@@ -8,9 +8,11 @@ import os
 import sys
 import tempfile
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from kernel_sandbox.confine.layers import LayerState
 from kernel_sandbox.confine.probe import probe
@@ -20,7 +22,9 @@ from kernel_sandbox.conformance.attack_file import Attack, load_attacks
 from kernel_sandbox.conformance.attack_range import AttackRange
 from kernel_sandbox.conformance.attacks import run_attacks, survivors
 from kernel_sandbox.files.folders import PrivateFolder
+from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.session import KernelSession
+from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import CellError, CellResult, CellStatus, Display, Stream
 
 ROOT = Path(__file__).parents[3]
@@ -29,23 +33,39 @@ BOMBS = OWN.with_name("bombs.jsonl")
 SHARED = ROOT.parent / "shared" / "data" / "hostile" / "attacks.jsonl"
 
 
-def _cases():
-    """The quick ones of our own each time; all the others are slow tests."""
-    for path in (OWN, SHARED):
-        for attack in load_attacks(path) if path.exists() else ():
-            name = f"{path.parents[2].name}-{attack.id}-{attack.name}"
-            marks = [] if attack.fast and path == OWN else [pytest.mark.slow]
-            yield pytest.param(attack, id=name, marks=marks)
+EACH = 4
+"""Of our own quick attacks each goes to a forked worker, and one of so many to a kernel too."""
+
+
+def _cases(each):
+    """Those of our own that are quick; all others are in `WAYS`."""
+    quick = [attack for attack in load_attacks(OWN) if attack.fast]
+    return [pytest.param(attack, id=f"{attack.id}-{attack.name}") for attack in quick[::each]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def zygote():
+    async with Zygote(()) as warm:
+        yield warm
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
+@pytest.mark.parametrize("attack", _cases(1))
+async def test_an_attack_is_contained(attack, zygote):
+    verdict = await judged(attack, partial(CellWorker, zygote, screened=False))
+    assert verdict.contained, f"{verdict.outcome}: {verdict.detail}"
 
 
 @pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
-@pytest.mark.parametrize("attack", list(_cases()))
-async def test_an_attack_is_contained(attack):
+@pytest.mark.parametrize("attack", _cases(EACH))
+async def test_an_attack_on_a_kernel_is_contained(attack):
     verdict = await judged(attack, session)
     assert verdict.contained, f"{verdict.outcome}: {verdict.detail}"
 
 
 WAYS = [
+    [],
     ["--no-namespaces"],
     ["--user", "nobody"],
     ["--profile", "rollout"],
@@ -53,7 +73,6 @@ WAYS = [
     ["--profile", "rollout", "--user", "nobody"],
     ["--profile", "rollout", "--user", "nobody", "--no-namespaces"],
 ]
-"""Besides kernels with namespaces, which have a test for each attack."""
 WITHOUT_NAMESPACES = {"80", "82", "82b", "83", "84", "85", "138", "139", "140", "141", "142", "152"}
 """What is not claimed there: files that are planted, and what changes no file's content."""
 
@@ -61,7 +80,7 @@ WITHOUT_NAMESPACES = {"80", "82", "82b", "83", "84", "85", "138", "139", "140", 
 @pytest.mark.slow
 @pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 @pytest.mark.parametrize("file", [OWN, SHARED], ids=["own", "shared"])
-@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(way) or "usual")
 def test_the_attacks_are_contained_in_every_way_to_run(file, way, capfd):
     if not file.exists():
         pytest.skip("no ../shared")

@@ -471,6 +471,7 @@ async def test_cancelling_the_start_leaves_nothing(zygote):
         assert (await asyncio.to_thread(psutil.wait_procs, left, PATIENCE_S))[1] == []
 
 
+@pytest.mark.slow
 async def test_requests_wait_for_a_zygote_that_is_busy(open_worker, zygote):
     os.kill(zygote.pid, signal.SIGSTOP)
     try:

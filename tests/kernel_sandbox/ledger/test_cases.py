@@ -310,6 +310,7 @@ def test_what_libraries_do_is_no_fact() -> None:
     assert shell.run("select(df)") == ()
 
 
+@pytest.mark.slow
 def test_a_loop_is_told_in_a_few_facts() -> None:
     shell = LedgerShell()
     shell.run(SET_UP, keeps=False)

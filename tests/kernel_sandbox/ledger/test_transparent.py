@@ -239,6 +239,7 @@ def test_an_interrupt_reaches_the_cell_and_pandas_is_whole_after_it() -> None:
     assert [fact.kind for fact in facts] == ["kept", "nothing"]
 
 
+@pytest.mark.slow
 def test_odd_data_do_not_raise_and_do_not_take_long() -> None:
     shell = LedgerShell()
     shell.run(

@@ -248,6 +248,7 @@ async def test_a_source_archive_is_refused_and_never_run(index, overlay, tmp_pat
     assert entries(overlay) == leftovers(overlay) == []
 
 
+@pytest.mark.slow
 async def test_a_lock_file_names_what_may_come_and_its_hashes(index, tmp_path):
     alpha, beta = make_wheel(index, "dm_alpha", requires=["dm-beta"]), make_wheel(index, "dm_beta")
     make_wheel(index, "dm_alpha", "2.0")
@@ -334,6 +335,7 @@ async def test_many_tasks_and_processes_install_once(index, overlay):
 # An end in the middle
 
 
+@pytest.mark.slow
 async def test_a_killed_installation_leaves_the_overlay_as_it_was(index, overlay):
     make_wheel(index, "dm_alpha")
     command = (sys.executable, "-c", INSTALL, str(overlay.site.parent.parent), "dm-alpha")
@@ -353,6 +355,7 @@ async def test_a_killed_installation_leaves_the_overlay_as_it_was(index, overlay
     assert leftovers(overlay) == []
 
 
+@pytest.mark.slow
 async def test_a_death_between_two_renames_is_undone_by_the_next_installation(index, overlay):
     make_wheel(index, "dm_alpha")
     dying = "import os\nfrom pathlib import Path\nreal = Path.rename\n"

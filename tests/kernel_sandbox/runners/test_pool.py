@@ -95,6 +95,7 @@ ENDED_BY = {
 }
 
 
+@pytest.mark.slow
 async def test_every_limit_is_counted_by_its_own_name():
     limits = Limits(wall_s=60.0, disk_bytes=20 * MIB, processes=8)
     others = [reason for reason in ENDED_BY if reason != "timeout"]

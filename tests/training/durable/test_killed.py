@@ -161,7 +161,7 @@ def _kill_and_compare(kind: str, folder: Path, kills: int, questions: int, seed:
     assert len({json.loads(line)["id"] for line in lines.splitlines()}) == questions
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "questions"), [("evaluate", 9), ("groups", 4)])
 def test_work_that_is_killed_repeats_no_call_and_loses_nothing(
     kind: str, questions: int, kills: int, tmp_path: Path

@@ -95,6 +95,7 @@ def test_a_changed_data_file_stops_a_resume_until_it_is_restored(
     assert len(read_run(run.out)) == 3
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_same_adapter_alone(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -119,6 +120,7 @@ def test_a_run_goes_on_with_the_same_adapter_alone(
     assert len(read_run(run.out)) == 2
 
 
+@pytest.mark.slow
 def test_a_run_of_an_older_release_is_resumed_with_a_warning_once(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -216,6 +218,7 @@ def test_a_run_stops_at_its_budget_and_a_larger_one_continues_it(
     assert len(read_run(run.out)) == len(endpoint.bodies) == 3
 
 
+@pytest.mark.slow
 def test_an_attempt_that_is_made_again_repeats_no_call(
     run: Run, endpoint: ScriptedEndpoint
 ) -> None:
@@ -244,6 +247,7 @@ def test_a_missing_ray_ends_the_command_with_the_way_out(
     assert "pip install 'ray" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_recorded_cells_run_again_where_the_data_have_moved(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -48,6 +48,7 @@ def test_the_same_seed_makes_the_same_files_and_another_one_does_not(tmp_path: P
     assert one == again != other
 
 
+@pytest.mark.slow
 def test_what_is_there_is_not_written_over(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = _digests(made)
     assert main(["--tables", "2", "--out", str(made)]) == 1

@@ -200,6 +200,7 @@ def _mutated(raw: Any, chance: random.Random) -> Any:
         place = inner
 
 
+@pytest.mark.slow
 def test_no_figure_of_another_shape_raises_or_takes_long() -> None:
     """The functions below the one that catches: that one would hide what they raise."""
     chance = random.Random(7)

@@ -272,6 +272,7 @@ def test_blank_file_is_refused(tmp_path, content):
         profile_file(written(tmp_path, content))
 
 
+@pytest.mark.slow
 def test_large_file_is_described_whole(tmp_path, monkeypatch):
     rows = 150_000
     filler = "y" * (WHOLE_BYTES // rows)

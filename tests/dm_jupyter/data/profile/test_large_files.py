@@ -73,6 +73,7 @@ def test_zeros_in_front_late_in_a_large_file_are_kept(tmp_path, monkeypatch):
     assert "leading zeros" in str(column.note)
 
 
+@pytest.mark.slow
 def test_what_there_is_no_time_to_check_is_left_as_text(tmp_path):
     amounts = [f"{1 + i % 9}.{i % 1000:03d},50 €" for i in range(ROWS)]
     others = {f"c{i}": ["1"] * ROWS for i in range(10)}
@@ -125,6 +126,7 @@ def test_text_of_a_large_parquet_file_becomes_numbers_where_all_are(tmp_path, mo
     assert loaded(tmp_path, profile.tables[0], monkeypatch)["price"].max() == 599_999
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz"])
 def test_records_that_differ_are_put_together(tmp_path, monkeypatch, name):
     records: list[dict[str, object]] = [{"id": i, "at": "2024-01-01"} for i in range(ROWS)]

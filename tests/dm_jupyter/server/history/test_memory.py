@@ -70,6 +70,7 @@ async def test_a_follow_up_is_told_the_code_and_the_figures_before_it(
     assert picture["image_url"]["url"].startswith("data:image/png;base64,"), "and sees it"
 
 
+@pytest.mark.slow
 async def test_a_follow_up_is_told_what_has_changed(
     server: JupyterServer, endpoint: ScriptedEndpoint, say
 ) -> None:
@@ -91,6 +92,7 @@ async def test_a_follow_up_is_told_what_has_changed(
     assert "total" not in told.get("variables", "")
 
 
+@pytest.mark.slow
 async def test_nothing_is_said_to_have_changed_where_nothing_has(
     server: JupyterServer, endpoint: ScriptedEndpoint, say
 ) -> None:

@@ -71,6 +71,7 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
     assert not kernels._deaths
 
 
+@pytest.mark.slow
 async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
     managers: AsyncMultiKernelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ async def _run_cells(page: AsyncKernelClient) -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_attached", [False, True])
 async def test_a_kernel_that_never_answers_is_not_waited_for(
     managers: AsyncMultiKernelManager, is_attached: bool, monkeypatch: pytest.MonkeyPatch

@@ -220,6 +220,7 @@ async def test_a_kernel_of_ones_own_gets_no_package(server: JupyterServer, say) 
     assert "sqlparse" not in _installed(server)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "option",
     ["--DmJupyterApp.install_packages=never", "--SandboxProvisioner.overlay=/dev/null/else"],

@@ -96,6 +96,7 @@ def test_connections_of_another_kind_are_left_alone() -> None:
     assert filtered(Gateway, lambda _: True) is Gateway
 
 
+@pytest.mark.slow
 async def test_a_page_is_protected_from_the_first_run_on(server: JupyterServer, say) -> None:
     path = server.notebook("filtered.ipynb")
     before = await server.execute(path, f"{SHOW}  # before")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 
 
+@pytest.mark.slow
 async def test_output_that_was_cut_is_told_in_the_step_and_in_the_cell(
     server: JupyterServer, say
 ) -> None:

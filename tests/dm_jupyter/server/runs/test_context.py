@@ -68,6 +68,7 @@ async def test_the_notebook_around_a_question_is_told(
         assert json.dumps(text, ensure_ascii=False)[1:-1] in told
 
 
+@pytest.mark.slow
 async def test_a_question_from_a_cell_is_told_the_same(
     server: JupyterServer, endpoint: ScriptedEndpoint, say, kernel: str
 ) -> None:
@@ -97,6 +98,7 @@ async def test_a_question_from_a_cell_is_told_the_same(
     assert "%%analyze" not in by_kind["cells"]
 
 
+@pytest.mark.slow
 async def test_a_question_from_a_cell_may_stand_alone(
     server: JupyterServer, endpoint: ScriptedEndpoint, say
 ) -> None:
@@ -219,6 +221,7 @@ async def test_what_is_withheld_is_not_told(
     assert [part["kind"] for part in parts] == ["selection"]
 
 
+@pytest.mark.slow
 async def test_a_notebook_that_is_too_large_is_refused_by_name(server: JupyterServer) -> None:
     path = server.notebook("large.ipynb")
     async with asyncio.timeout(60), Panel(server) as panel:

@@ -37,6 +37,7 @@ def data(root: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 async def test_a_mention_is_found_in_a_folder_below_and_an_unknown_one_refused(
     server: JupyterServer, say, data: Path
 ) -> None:

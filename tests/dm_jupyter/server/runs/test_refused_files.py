@@ -49,6 +49,7 @@ async def test_what_is_no_table_is_refused_by_name(
     assert server.get(f"/dm-jupyter/api/runs?notebook={path}")["runs"] == []
 
 
+@pytest.mark.slow
 async def test_the_magic_says_so_in_its_cell(server: JupyterServer) -> None:
     (server.root / "report.pdf").write_bytes(b"%PDF-1.7\n")
     path = server.notebook("magic-no-table.ipynb")

@@ -499,6 +499,7 @@ async def test_the_files_meant_are_those_named_and_then_those_of_before(
     assert [opened["files"] for opened in panel.of("run_opened")] == [["sales.csv"]] * 2
 
 
+@pytest.mark.slow
 async def test_a_kernel_out_of_memory_says_so_everywhere(server: JupyterServer, say) -> None:
     say("hog = [bytearray(2**20) for _ in range(5000)]\n```", ANSWER)
     path = server.notebook("memory.ipynb")

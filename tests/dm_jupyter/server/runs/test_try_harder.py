@@ -122,6 +122,7 @@ async def test_the_notebook_gets_once_what_most_tries_say(
     assert (listed[0]["run_id"], listed[0]["tokens"]) == (run_id, tokens)
 
 
+@pytest.mark.slow
 async def test_cells_wait_and_can_be_undone_as_always(
     server: JupyterServer, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +143,7 @@ async def test_cells_wait_and_can_be_undone_as_always(
     assert len(deleted) == 3  # question, cell, answer
 
 
+@pytest.mark.slow
 async def test_where_a_cell_ends_otherwise_the_model_goes_on(
     server: JupyterServer, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,6 +164,7 @@ async def test_where_a_cell_ends_otherwise_the_model_goes_on(
     assert (closed["answer"], closed["agreeing"]) == ("It is there.", 0)
 
 
+@pytest.mark.slow
 async def test_a_file_by_its_whole_path_is_read_by_the_tries_too(
     server: JupyterServer, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +217,7 @@ async def test_a_dead_endpoint_is_one_clear_line_and_leaves_nothing(
         assert (_zygotes(server), _folders(server)) == ([], before)
 
 
+@pytest.mark.slow
 async def test_where_no_worker_can_start_one_line_says_so(
     tmp_path: Path, endpoint: ScriptedEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
