@@ -8,7 +8,8 @@ from benchmarks.grounding import FOLDER, HALVES, pairs, score
 
 
 @pytest.mark.parametrize(
-    ("half", "precision", "recall"), [("building", 0.98, 0.97), ("held_out", 0.95, 0.95)]
+    ("half", "precision", "recall"),
+    [pytest.param("building", 0.98, 0.97, marks=pytest.mark.slow), ("held_out", 0.95, 0.95)],
 )
 def test_faults_are_found_and_what_is_right_is_not_doubted(
     half: str, precision: float, recall: float

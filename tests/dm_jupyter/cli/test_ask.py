@@ -220,6 +220,7 @@ def test_a_trajectory_names_the_adapter_that_answered(folder: Path) -> None:
     assert model.endswith(f"+mine@{hashlib.sha256(file.read_bytes()).hexdigest()[:12]}")
 
 
+@pytest.mark.slow
 def test_an_adapter_that_can_not_be_used_is_named_with_the_way_out(folder: Path) -> None:
     write_model(folder / "tiny.gguf")
     for name, why in (("none.gguf", "no adapter file at"), ("tiny.gguf", "it is a model.")):

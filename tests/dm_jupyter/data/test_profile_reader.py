@@ -30,6 +30,7 @@ def _wide(path: Path, columns: int) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [8_000, pytest.param(32_000, marks=pytest.mark.slow)])
 async def test_a_table_of_very_many_columns_is_read_and_holds_up_nobody(
     tmp_path: Path, columns: int

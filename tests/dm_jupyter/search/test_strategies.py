@@ -450,6 +450,7 @@ async def test_best_of_n_says_again_what_most_tries_said(tmp_path: Path) -> None
     assert (best_of_n.agreeing_with(seen), best_of_n.differing_from(seen)) == (2, ())
 
 
+@pytest.mark.slow
 async def test_best_of_n_shows_where_the_tries_differ(tmp_path: Path) -> None:
     policy = ScriptedPolicy([answer(f"@n[{number}]") for number in (2, 1, 3)])
     task = Task("t", "How many?", answer_format="@n[n]")

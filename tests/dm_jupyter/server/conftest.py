@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -7,19 +8,30 @@ from tests.dm_jupyter.server.jupyter import JupyterServer
 from tests.endpoint import ScriptedEndpoint
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def endpoint() -> Iterator[ScriptedEndpoint]:
     with ScriptedEndpoint(["nothing was scripted"]) as running:
         yield running
 
 
-@pytest.fixture(scope="module")
-def server(
+@pytest.fixture(scope="session")
+def running_server(
     tmp_path_factory: pytest.TempPathFactory, endpoint: ScriptedEndpoint
 ) -> Iterator[JupyterServer]:
+    """One for all files of tests that need no other: a start takes three seconds."""
     with JupyterServer(tmp_path_factory.mktemp("s"), endpoint.base_url) as running:
-        (running.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
         yield running
+
+
+@pytest.fixture(scope="module")
+def server(running_server: JupyterServer, endpoint: ScriptedEndpoint) -> Iterator[JupyterServer]:
+    """Begins with one file, no kernel and no request to the model."""
+    endpoint.bodies.clear()
+    (running_server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
+    yield running_server
+    running_server.end_kernels("")
+    for path in running_server.root.iterdir():
+        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
 
 @pytest.fixture

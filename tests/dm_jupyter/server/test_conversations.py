@@ -36,7 +36,7 @@ CONVERSATIONS: Mapping[str, Any] = {one["name"]: one for one in _RAW["conversati
 ASKS = {
     step["ask"]: step for one in _RAW["conversations"] for step in one["steps"] if "ask" in step
 }
-QUICK = ("variables alive", "the selected cell", "a restarted kernel", "an edited cell")
+QUICK = ("variables alive", "an edited cell")
 """Those of `make test`: each tells the model another part of the notebook."""
 CAN_NOT_KNOW = "That can't be known from what I was told."
 

@@ -239,7 +239,7 @@ async def test_the_kernel_sees_no_secret_of_the_server(server: JupyterServer, sa
     assert "HOME" in printed
 
 
-@pytest.mark.parametrize("kernel", ["dm-sandbox", "python3"])
+@pytest.mark.parametrize("kernel", ["dm-sandbox", pytest.param("python3", marks=pytest.mark.slow)])
 async def test_the_magic_hands_its_question_over(server: JupyterServer, say, kernel: str) -> None:
     say("print(df.sales.sum())\n```", "The sum is 40.")
     path = server.notebook(f"magic-{kernel}.ipynb", kernel=kernel)

@@ -211,6 +211,7 @@ async def test_a_cell_past_its_time_is_interrupted_and_the_state_kept(open_worke
     assert value(await worker.run("x")) == "3"
 
 
+@pytest.mark.slow
 async def test_a_cell_that_ignores_interrupts_is_killed_and_its_lines_kept(open_worker):
     worker = await open_worker(Limits(wall_s=2.5))
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on')\nwhile 1: pass"

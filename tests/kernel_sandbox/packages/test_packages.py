@@ -217,6 +217,7 @@ async def test_what_the_environment_has_is_neither_installed_nor_hidden(index, o
     assert "numpy" not in entries(overlay)
 
 
+@pytest.mark.slow
 async def test_a_package_of_the_overlay_stays_and_folders_are_shared(index, overlay):
     make_wheel(index, "dm_one", files={"shared/one.py": "", "shared/both.py": "first = 1\n"})
     make_wheel(index, "dm_base", "1.0")
@@ -231,6 +232,7 @@ async def test_a_package_of_the_overlay_stays_and_folders_are_shared(index, over
     assert await run_python(overlay, code) == "1 1.0"
 
 
+@pytest.mark.slow
 async def test_a_source_archive_is_refused_and_never_run(index, overlay, tmp_path):
     proof = tmp_path / "ran"
     make_source_archive(index / "dm_source-1.tar.gz", "dm_source", proof)

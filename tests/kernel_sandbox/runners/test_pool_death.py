@@ -67,7 +67,17 @@ def is_of(process, folder):
         return False
 
 
-@pytest.mark.parametrize("strategy", list(StateRetention))
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        StateRetention.SNAPSHOT,
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in StateRetention
+            if one is not StateRetention.SNAPSHOT
+        ),
+    ],
+)
 def test_nothing_lives_on_when_the_process_is_killed(strategy):
     assert killed_at_random(strategy.value, 2, seed=1) == []
 

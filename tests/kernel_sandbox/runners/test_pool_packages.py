@@ -40,7 +40,17 @@ def pool_with(installer, strategy=StateRetention.PERSISTENT, **settings):
     return SandboxPool(settings, Limits(wall_s=30), installer=installer)
 
 
-@pytest.mark.parametrize("strategy", list(StateRetention))
+@pytest.mark.parametrize(
+    "strategy",
+    [
+        StateRetention.PERSISTENT,
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in StateRetention
+            if one is not StateRetention.PERSISTENT
+        ),
+    ],
+)
 async def test_trajectories_that_lack_the_same_package_install_it_once(installer, strategy, caplog):
     caplog.set_level(logging.INFO, "kernel_sandbox")
     async with pool_with(installer, strategy, cells_at_once=2) as pool:

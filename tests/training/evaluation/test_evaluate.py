@@ -402,7 +402,8 @@ def test_the_command_runs_every_strategy(
 
 
 @pytest.mark.parametrize(
-    ("strategy", "usual"), [("react", [0.2]), ("vote", [0.2, 0.7]), ("search", [0.7])]
+    ("strategy", "usual"),
+    [("react", [0.2]), ("vote", [0.2, 0.7]), pytest.param("search", [0.7], marks=pytest.mark.slow)],
 )
 def test_sampling_is_as_the_command_says(
     strategy: str, usual: list[float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -520,7 +521,7 @@ def test_packages_are_installed_in_rollouts_unless_it_is_said_otherwise(
     ("option", "dialect", "on"),
     [
         ([], "markdown", Assistance().on()),
-        (["--assist", "default"], "jupiter", frozenset()),
+        pytest.param(["--assist", "default"], "jupiter", frozenset(), marks=pytest.mark.slow),
         (["--assist", "none"], "markdown", frozenset()),
         (["--assist", "advice,profile"], "jupiter", {"advice", "profile"}),
     ],

@@ -144,6 +144,7 @@ async def test_a_score_that_does_not_come_is_a_fault_of_its_question_alone(
     assert why in caplog.text
 
 
+@pytest.mark.slow
 async def test_answers_that_cannot_be_compared_are_a_fault_of_their_question_alone(
     options: EvalOptions, pool: SandboxPool
 ) -> None:
@@ -171,6 +172,7 @@ async def test_a_verdict_that_is_none_is_a_mistake_of_the_suite(
         await evaluate(replace(options, suite=_SaysNothing()), ScriptedPolicy([RIGHT]), pool)
 
 
+@pytest.mark.slow
 async def test_a_cancelled_evaluation_waits_for_no_score(
     options: EvalOptions, pool: SandboxPool, tmp_path: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_a_format_that_begins_late_in_a_large_file_is_read(tmp_path, monkeypatch
     assert (amount.dtype, amount.maximum, share.maximum) == ("int64", 1_234_567, 49.5)
 
 
+@pytest.mark.slow
 def test_a_number_in_another_format_late_in_a_large_file_keeps_its_column_text(tmp_path):
     amounts = [f"{1 + i % 9}.{i % 1000:03d},50" for i in range(ROWS)]
     amounts[-1] = "12.50"
@@ -115,6 +116,7 @@ def test_of_a_parquet_file_that_is_not_read_whole_the_footer_tells_the_ranges(tm
     assert "are those of the whole file, as its footer says" in said(profile)
 
 
+@pytest.mark.slow
 def test_text_of_a_large_parquet_file_becomes_numbers_where_all_are(tmp_path, monkeypatch):
     pytest.importorskip("pyarrow")
     path = tmp_path / "x.parquet"

@@ -587,6 +587,7 @@ async def test_a_file_elsewhere_is_brought_to_the_kernel(server: JupyterServer, 
     assert (server.root / "deep" / "sales.csv").is_file()
 
 
+@pytest.mark.slow
 async def test_the_server_shuts_down_politely_and_a_crash_loses_nothing(
     tmp_path, endpoint, say
 ) -> None:

@@ -202,6 +202,7 @@ async def test_stop_ends_the_tries_at_once_and_leaves_nothing(
         assert (_zygotes(server), _folders(server)) == ([], before)
 
 
+@pytest.mark.slow
 async def test_a_dead_endpoint_is_one_clear_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
