@@ -22,7 +22,7 @@ COVERAGE := --cov --cov-report=term --cov-report=json:.coverage.json
 # Kernels, servers and commands that tests start shall find the modules compiled.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup no-node check format test test-browser test-all model demo lab screenshots bench docs clean
+.PHONY: setup no-node check format test test-python test-panel test-browser test-all model demo lab screenshots bench docs clean
 
 setup: $(STAMP) $(if $(NODE_OK),$(LINKED),no-node)
 
@@ -68,15 +68,19 @@ ifdef NODE_OK
 	$(JLPM) lint
 endif
 
+# Those of the panel run beside the others, which wait for kernels and servers now and then.
+test: setup
+	@$(MAKE) --no-print-directory -j 2 test-python $(if $(NODE_OK),test-panel)
+
 # The tests of a file share kernels and servers: they stay in one process. What fails beside the others on a busy machine
 # is run once more alone: a fault of the code fails twice, and both failures are printed.
-test: setup
+test-python: setup
 	$(BIN)/python -m pytest --cache-clear -n $(TEST_WORKERS) --dist loadscope --no-loadscope-reorder $(COVERAGE) || \
 	$(BIN)/python -m pytest --last-failed --last-failed-no-failures none $(COVERAGE) --cov-append
 	$(BIN)/python tests/coverage_floor.py .coverage.json
-ifdef NODE_OK
-	$(JLPM) test --passWithNoTests
-endif
+
+test-panel: setup
+	@$(JLPM) test --passWithNoTests > .jest.log 2>&1; status=$$?; cat .jest.log; exit $$status
 
 # In a process of their own: Playwright's event loop bears no other.
 test-browser: setup
@@ -114,5 +118,5 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .coverage* .jest.log .pytest_cache .mypy_cache .ruff_cache
 	rm -rf node_modules .yarn lib dm_jupyter/labextension

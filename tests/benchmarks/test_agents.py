@@ -134,6 +134,7 @@ async def test_a_smaller_draw_is_refused_in_the_folder_and_read_from_the_compact
     assert "1 questions; ours: markdown" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 async def test_tries_at_once_are_those_of_one_after_another(
     tmp_path: Path, split: Path, pool: SandboxPool
 ) -> None:

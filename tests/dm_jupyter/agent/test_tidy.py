@@ -139,6 +139,7 @@ async def test_an_output_that_differs_is_named_and_the_old_ones_stay(place: Path
     assert len(_sources(tidied)) == 3
 
 
+@pytest.mark.slow
 async def test_figures_are_compared_by_what_they_show(place: Path) -> None:
     draw = "import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], df.sales)\nplt.show()"
     png = {"image/png": "iVBORw0KGgo=", "text/plain": "<Figure size 640x480 with 1 Axes>"}

@@ -112,7 +112,7 @@ def _files(folder: Path) -> set[str]:
 
 def _left_behind(folder: Path) -> list[psutil.Process]:
     """Processes that the command should have ended."""
-    left = [child for child in psutil.Process().children(recursive=True) if _lives(child)]
+    left = [child for child in psutil.Process().children() if _lives(child)]
     for process in psutil.process_iter(["cmdline"]):
         told = " ".join(process.info["cmdline"] or ())
         if str(folder) in told and process.pid != os.getpid():
@@ -122,7 +122,8 @@ def _left_behind(folder: Path) -> list[psutil.Process]:
 
 def _lives(process: psutil.Process) -> bool:
     try:
-        return process.status() != psutil.STATUS_ZOMBIE
+        # Other files of tests share a server, which stays.
+        return process.status() != psutil.STATUS_ZOMBIE and process.name() != "jupyter-server"
     except psutil.NoSuchProcess:
         return False
 

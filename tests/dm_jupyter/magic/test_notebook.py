@@ -147,6 +147,7 @@ async def test_a_closed_comm_and_no_answer_mean_that_nobody_listens(
     assert listener.closings == [{"kind": "abandoned"}]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 async def test_an_answer_in_a_form_for_code_comes_back_whoever_listens() -> None:
     listener = Listener(("comm_msg", {"kind": "accepted", "run_id": "r1"}))

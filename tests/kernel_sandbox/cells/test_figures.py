@@ -141,6 +141,7 @@ async def test_a_restricted_kernel_tells_its_figures() -> None:
         assert "line 'Seattle' of 3 points" in _words(await kernel.run(DRAW))
 
 
+@pytest.mark.slow
 async def test_a_forked_worker_tells_its_figures() -> None:
     async with SandboxPool(PoolSettings(), Limits()) as pool, pool.runner() as runner:
         assert "line 'Seattle' of 3 points" in _words(await runner.run(DRAW))

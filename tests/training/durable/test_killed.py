@@ -162,7 +162,9 @@ def _kill_and_compare(kind: str, folder: Path, kills: int, questions: int, seed:
 
 
 @pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
-@pytest.mark.parametrize(("kind", "questions"), [("evaluate", 9), ("groups", 4)])
+@pytest.mark.parametrize(
+    ("kind", "questions"), [("evaluate", 9), pytest.param("groups", 4, marks=pytest.mark.slow)]
+)
 def test_work_that_is_killed_repeats_no_call_and_loses_nothing(
     kind: str, questions: int, kills: int, tmp_path: Path
 ) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dm_jupyter.data.profile import FileProfile, profile_file
 from dm_jupyter.data.profile.number_plan import number_plan
 from tests.dm_jupyter.data.profile.locales import LOCALES, Column, columns
-from tests.examples import examples
+from tests.examples import examples, some_quick
 
 WORDS = ["Öl", "a b", "Müller & Co", "see note", "x1", "", "NA2", "(none)", "3rd"]
 CODES = st.text("0123456789", min_size=5, max_size=5).map("0".__add__)
@@ -50,7 +50,7 @@ def told_of(profile: FileProfile, position: int, name: str) -> str:
     return "\n".join([*lines, profile.tables[0].columns[position].note or ""]).strip()
 
 
-@pytest.mark.parametrize("name", LOCALES)
+@pytest.mark.parametrize("name", some_quick(LOCALES, 2))
 @examples(30)
 @given(data=st.data())
 def test_a_csv_of_a_locale_gives_no_wrong_value(name: str, data: st.DataObject) -> None:
@@ -80,7 +80,7 @@ def test_a_csv_of_a_locale_gives_no_wrong_value(name: str, data: st.DataObject) 
     assert frame["code"].tolist() == codes
 
 
-@pytest.mark.parametrize("name", LOCALES)
+@pytest.mark.parametrize("name", some_quick(LOCALES, 2))
 @examples(30)
 @given(data=st.data(), native=st.lists(st.integers(1, 10**6), max_size=4))
 def test_a_sheet_column_of_a_locale_gives_no_wrong_value(

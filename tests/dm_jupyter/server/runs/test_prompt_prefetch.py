@@ -152,6 +152,7 @@ async def test_after_a_question_they_are_read_again(ahead: PromptPrefetch, reade
     assert reader.requests[0] == reader.requests[1]
 
 
+@pytest.mark.slow
 async def test_other_files_end_the_reading(ahead: PromptPrefetch, reader: Reader) -> None:
     reader.may_end.clear()
     ahead.begin(chosen("one.csv"))
