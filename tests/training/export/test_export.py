@@ -260,9 +260,12 @@ def test_the_command_exports_and_replays(
     barred = replace(done, task=replace(done.task, metadata={"evaluation_only": True}))
     changed = stored_run(ran(LOAD + "print(len(rows))", "4\n"), ANSWERED)
     log = RecordLog(folder / "records.jsonl")
-    for trial, one in enumerate((done, barred, changed)):
+    counted = ran(LOAD + "print(len(rows))", "3\n")
+    words = Step(Completion("a"), Turn("so", Answer("About 3.")))
+    formless = stored_run(counted, words, answer="About 3.")
+    for trial, one in enumerate((done, barred, changed, formless)):
         log.append(tried("t", True, trial, trajectory=one.to_json()))
-    log.append(tried("t", True, 3))
+    log.append(tried("t", True, 4))
     command = [
         "export", str(folder), "--dialect", "react", "--replay", "--split", str(split),
         "--profile", "interactive",
@@ -270,13 +273,13 @@ def test_the_command_exports_and_replays(
     monkeypatch.setattr(sys, "argv", command)
     assert main() == 0
     told = capsys.readouterr().out
-    assert "2 of 4 runs" in told
+    assert "3 of 5 runs" in told
     assert "1 left out" in told
-    assert "t #4 has no export: the record is compact" in told
-    assert "2 of 3 gave the same answer from the same outputs" in told
+    assert "t #5 has no export: the record is compact" in told
+    assert "3 of 4 gave the same answer from the same outputs" in told
     assert "1  the cell of turn 1 showed something else" in told
     lines = [json.loads(one) for one in (folder / "export-react.jsonl").read_text().splitlines()]
-    assert [one["trial"] for one in lines] == [0, 2]
+    assert [one["trial"] for one in lines] == [0, 2, 3]
     assert lines[0]["messages"][-1]["content"] == "Thought: so\nFinal Answer: @mean[3]"
 
 
