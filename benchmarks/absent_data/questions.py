@@ -19,9 +19,9 @@ from training.suites.suite import ItemScore, Outcome, Sample
 
 __all__ = ["AbsentData", "Script", "asked_of", "scripts"]
 
-FOLDER = Path(__file__).resolve().parents[2]
-"""The checkout: the files of the questions are named from there."""
-_FILE = Path(__file__).with_name("questions.jsonl")
+FOLDER = Path(__file__).resolve().parent
+"""The split: the files of its questions are named from the checkout that it lies in."""
+_FILE = FOLDER / "questions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def asked_of(item: Sample) -> Asked:
 
 
 class AbsentData:
-    """The 80 questions as a suite; a split is a checkout of this repository."""
+    """The 80 questions as a suite; a split is this folder in a checkout of this repository."""
 
     name = "absent-data"
 
@@ -70,7 +70,8 @@ class AbsentData:
         Raises:
             RecordError: a record is not as it should be.
         """
-        return [_item(record, split.resolve()) for record in read_records(_FILE)]
+        checkout = split.resolve().parents[1]
+        return [_item(record, checkout) for record in read_records(_FILE)]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
         """Returns whether the words of an answer are right; a mark below it is not among them."""
