@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from kernel_sandbox.runners.pool import StateRetention
+from tests.examples import some_quick
 from tests.waiting import PATIENCE_S
 
 VICTIM = """
@@ -67,17 +68,7 @@ def is_of(process, folder):
         return False
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        StateRetention.SNAPSHOT,
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in StateRetention
-            if one is not StateRetention.SNAPSHOT
-        ),
-    ],
-)
+@pytest.mark.parametrize("strategy", some_quick(sorted(StateRetention, reverse=True), 3))
 def test_nothing_lives_on_when_the_process_is_killed(strategy):
     assert killed_at_random(strategy.value, 2, seed=1) == []
 

@@ -14,6 +14,7 @@ from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool, StateRetention
 from kernel_sandbox.runners.pool_packages import PoolPackages
 from kernel_sandbox.types import CellStatus, Limits
+from tests.examples import some_quick
 from tests.wheels import index_variables, make_wheel
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -40,17 +41,7 @@ def pool_with(installer, strategy=StateRetention.PERSISTENT, **settings):
     return SandboxPool(settings, Limits(wall_s=30), installer=installer)
 
 
-@pytest.mark.parametrize(
-    "strategy",
-    [
-        StateRetention.PERSISTENT,
-        *(
-            pytest.param(one, marks=pytest.mark.slow)
-            for one in StateRetention
-            if one is not StateRetention.PERSISTENT
-        ),
-    ],
-)
+@pytest.mark.parametrize("strategy", some_quick(sorted(StateRetention), 3))
 async def test_trajectories_that_lack_the_same_package_install_it_once(installer, strategy, caplog):
     caplog.set_level(logging.INFO, "kernel_sandbox")
     async with pool_with(installer, strategy, cells_at_once=2) as pool:
