@@ -82,7 +82,8 @@ def _parser() -> argparse.ArgumentParser:
 async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -> None:
     suite, out = find_suite(arguments.suite), arguments.out
     items = {item.task.id: item for item in suite.load(arguments.split)}
-    _refuse_unlicensed(draw(list(items.values()), arguments.limit, arguments.seed), arguments)
+    drawn = draw(list(items.values()), arguments.limit, arguments.seed, arguments.levels)
+    _refuse_unlicensed(drawn, arguments)
     folders = [out / _RUNS, *(_folder_of(folder) for folder in arguments.also)]
     with folder_lock(out, "collection"):
         if not arguments.no_draw:

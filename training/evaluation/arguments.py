@@ -210,6 +210,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     add("--salvage", action="store_true",
         help=f"keep the whole records, and move damaged lines to {DAMAGED}")  # fmt: skip
     add("--limit", type=positive, help="how many questions to draw (default: all)")
+    add("--level", dest="levels", action="append", default=[], metavar="NAME",
+        help="draw questions of this level only; repeatable")  # fmt: skip
     add("--seed", type=int, default=7, help="of the draw")
     add("--assist", type=_assistance, default="default", metavar="HELP",
         help="for the model: none, default (the dialect's), or RULE,... alone")  # fmt: skip

@@ -29,7 +29,7 @@ __all__ = [
     "versions",
 ]
 
-_MAY_CHANGE = frozenset({"git", "versions", "limit", "trials", "data"})
+_MAY_CHANGE = frozenset({"git", "versions", "limit", "levels", "trials", "data"})
 """A run may go on with more questions or tries, and on another machine."""
 
 
@@ -64,6 +64,8 @@ class Manifest:
     """Whether cells get listed packages that they lack."""
     adapter: str = ""
     """The sha256 of the adapter over a local model; empty for a model without one."""
+    levels: list[str] = field(default_factory=list)
+    """Of the questions that were drawn from; empty for all."""
     data: DataHashes = field(default_factory=dict)
     """Hashes of the data files, those of earlier draws among them."""
 

@@ -79,6 +79,8 @@ class EvalOptions:
     split: Path
     out: Path
     limit: int | None = None
+    levels: tuple[str, ...] = ()
+    """Of the questions to draw from; empty for all."""
     seed: int = 7
     """Of the draw of items; sampling starts from `run.seed`."""
     trials: int = 1
@@ -130,8 +132,8 @@ class ResumeState:
         if self.others:
             raise UsageError(
                 f"{folder} holds {self.others} tries that this draw leaves out. A smaller --limit "
-                "or --k, and of some suites a larger --limit as well, draws other ones: give this "
-                "run a folder of its own with --out."
+                "or --k, another --level, and of some suites a larger --limit as well, draws other "
+                "ones: give this run a folder of its own with --out."
             )
 
     @property
@@ -154,7 +156,7 @@ def resume_state_of(options: EvalOptions) -> ResumeState:
         OSError: the records can't be read, or damaged ones not set aside.
     """
     items = options.suite.load(options.split)
-    drawn = draw(items, options.limit, options.seed)
+    drawn = draw(items, options.limit, options.seed, options.levels)
     tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
     wanted = _keys(tries)
     file = options.out / "records.jsonl"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -125,8 +125,10 @@ class JudgedSuite(Suite, Protocol):
         ...
 
 
-def draw(items: Sequence[Sample], limit: int | None, seed: int) -> list[Sample]:
-    """Returns `limit` items in their order: the same ones for the same items and seed.
+def draw(
+    items: Sequence[Sample], limit: int | None, seed: int, levels: Collection[str] = ()
+) -> list[Sample]:
+    """Return `limit` items in their order: the same ones for the same items, levels and seed.
 
     Items that name a group in `metadata["draw_group"]` are drawn so that each group gets the same
     share; what a small group can't fill goes to the others, and what does not come out even to
@@ -137,10 +139,19 @@ def draw(items: Sequence[Sample], limit: int | None, seed: int) -> list[Sample]:
         items: what to draw from.
         limit: how many; None, or more than there are, means all.
         seed: of the draw.
+        levels: items of other levels are left out; empty takes all.
 
     Raises:
-        ValueError: the limit is below zero.
+        ValueError: the limit is below zero, or no item has one of the levels.
     """
+    if levels:
+        known = sorted({item.task.level for item in items if item.task.level})
+        items = [item for item in items if item.task.level in levels]
+        if not items:
+            raise ValueError(
+                f"No question has the level {' or '.join(sorted(levels))}. "
+                f"Levels of this split: {', '.join(known) or 'none'}."
+            )
     if limit is not None and limit < 0:
         raise ValueError(f"can't draw {limit} items: the limit must be 0 or more")
     if limit is None or limit >= len(items):

@@ -19,9 +19,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from training.trainer.rows import Row
+from training.trainer.rows import Row, Rows
 
-__all__ = ["Pack", "batches", "epoch_order", "make_packs", "pack_rows"]
+__all__ = ["Pack", "batches", "make_packs", "pack_rows", "rows_alike"]
 
 MIN_SHARED = 16
 """Tokens; a shorter common beginning is not worth a mask."""
@@ -64,15 +64,49 @@ class Pack:
         )
 
 
-def epoch_order(count: int, seed: int, epoch: int) -> NDArray[np.int64]:
-    """Return the order of an epoch's rows; the same arguments give the same order anywhere."""
-    return np.random.default_rng((seed, epoch)).permutation(count)
+def rows_alike(rows: Rows) -> list[NDArray[np.int64]]:
+    """Return the numbers of rows in groups whose prompts begin alike.
+
+    Neighbours in a group share at least half of the tokens before their first learned one, such as
+    the description of one data file. Each row is in exactly one group.
+    """
+    order = np.array(
+        sorted(range(len(rows)), key=lambda at: (rows[at].ids.astype(">i4").tobytes(), rows[at].id))
+    )
+    starts = [
+        place
+        for place in range(1, len(order))
+        if not _begin_alike(rows[order[place - 1]], rows[order[place]])
+    ]
+    return np.split(order, starts)
 
 
-def batches(count: int, batch_rows: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
-    """Return the row numbers of each batch of an epoch; the last may be smaller."""
-    order = epoch_order(count, seed, epoch)
-    return [order[at : at + batch_rows] for at in range(0, count, batch_rows)]
+def _begin_alike(one: Row, other: Row) -> bool:
+    return 2 * _shared(one, other) >= min(int(one.learned[0]), int(other.learned[0]))
+
+
+def batches(
+    groups: Sequence[NDArray[np.int64]], batch_rows: int, together: int, seed: int, epoch: int
+) -> list[NDArray[np.int64]]:
+    """Return the row numbers of each batch of an epoch; the last may be smaller.
+
+    The order is random, and the same arguments give the same one on any machine.
+
+    Args:
+        groups: from `rows_alike`.
+        batch_rows: rows of a batch.
+        together: rows of a group that stay next to each other; 1 leaves every row to chance.
+        seed: of the training.
+        epoch: from 0.
+    """
+    chance = np.random.default_rng((seed, epoch))
+    chunks = [
+        mixed[at : at + together]
+        for mixed in (chance.permutation(group) for group in groups)
+        for at in range(0, len(mixed), together)
+    ]
+    order = np.concatenate([chunks[at] for at in chance.permutation(len(chunks))])
+    return [order[at : at + batch_rows] for at in range(0, len(order), batch_rows)]
 
 
 def pack_rows(rows: Sequence[Row], *, share: bool = True) -> Pack:

@@ -17,7 +17,7 @@ import torch
 import transformers
 from accelerate import Accelerator
 
-from training.trainer.batch import Pack, batches, make_packs
+from training.trainer.batch import Pack, batches, make_packs, rows_alike
 from training.trainer.checkpoint import Checkpoint, TrainingProgress
 from training.trainer.journal import TrainingJournal
 from training.trainer.losses import Loss, SftLoss, learned_logps, pack_loss
@@ -72,6 +72,7 @@ class Training:
         if not self._weights:
             raise TrainerError("no weight of the model is to be trained")
         self._is_sharded = is_sharded(self._weights.values())
+        self._groups = rows_alike(rows)
         self._steps_per_epoch = math.ceil(len(rows) / settings.batch_rows)
         steps = self._steps_per_epoch * settings.epochs
         warmup = round(settings.warmup_share * steps)
@@ -155,7 +156,9 @@ class Training:
     def _advance(self, progress: TrainingProgress, journal: TrainingJournal) -> TrainingProgress:
         epoch, number = divmod(progress.step, self._steps_per_epoch)
         settings = self._settings
-        order = batches(len(self._rows), settings.batch_rows, settings.seed, epoch)[number]
+        order = batches(
+            self._groups, settings.batch_rows, settings.batch_alike, settings.seed, epoch
+        )[number]
         rate = self.schedule.rate(progress.step)
         began = time.perf_counter()
         made = self.update([self._rows[int(at)] for at in order], rate)

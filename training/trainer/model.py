@@ -18,6 +18,7 @@ from typing import Any, Final
 import torch
 import transformers
 from peft import LoraConfig, get_peft_model
+from peft.tuners.lora import LoraLayer
 
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.local.cache import require
@@ -197,7 +198,22 @@ def with_adapter(
     for one in adapted.parameters():
         if one.requires_grad and one.dtype == torch.bfloat16:
             one.data = one.data.float()
+    for layer in adapted.modules():
+        if isinstance(layer, LoraLayer):
+            layer.cast_input_dtype_enabled = False
+            for matrix in (*layer.lora_A.values(), *layer.lora_B.values()):
+                matrix.__class__ = _LowRank
     return adapted
+
+
+class _LowRank(torch.nn.Linear):  # type: ignore[misc]
+    """A matrix of an adapter: kept in float32, multiplied in the dtype of the model's numbers.
+
+    So the gradient needs no copy of a layer's input in float32, which peft would keep.
+    """
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(values, self.weight.to(values.dtype))
 
 
 def model_folder(base: str) -> Path:

@@ -42,6 +42,9 @@ class TrainingSettings:
     epochs: int = 3
     batch_rows: int = 16
     """Rows that one update learns from."""
+    batch_alike: int = 1
+    """Rows about the same data that come into a batch together; their prompts are forwarded once
+    where they are in one pack."""
     pack_tokens: int = 512
     """Tokens in one forward pass; decides memory and speed, and not what is learned."""
     warmup_share: float = 0.1
@@ -62,7 +65,14 @@ class TrainingSettings:
     """Longest turn of these."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_rows", "pack_tokens", "evaluate_every", "patience"):
+        for name in (
+            "epochs",
+            "batch_rows",
+            "batch_alike",
+            "pack_tokens",
+            "evaluate_every",
+            "patience",
+        ):
             if getattr(self, name) < 1:
                 raise TrainerError(f"{name} = {getattr(self, name)} is not at least 1")
         if not 0 <= self.warmup_share <= 1 or self.clip <= 0:

@@ -42,6 +42,24 @@ def test_a_draw_is_reproducible_and_keeps_the_order() -> None:
         draw(items, -1, seed=3)
 
 
+def test_only_questions_of_the_levels_are_drawn() -> None:
+    items = [
+        Sample(Task(f"{level}{number}", "?", level=level), None)
+        for number in range(6)
+        for level in ("easy", "medium", "hard")
+    ]
+    drawn = draw(items, 5, seed=3, levels=["easy", "medium"])
+    assert {item.task.level for item in drawn} == {"easy", "medium"}
+    assert drawn == draw(items, 5, seed=3, levels=["medium", "easy"])
+    assert draw(items, 99, seed=3, levels=["hard"]) == items[2::3]
+    with pytest.raises(
+        ValueError, match=r"No question has the level simple\..* easy, hard, medium"
+    ):
+        draw(items, 5, seed=3, levels=["simple"])
+    with pytest.raises(ValueError, match=r"Levels of this split: none"):
+        draw(plain(2), 5, seed=3, levels=["easy"])
+
+
 def test_without_groups_a_draw_is_what_it_always_was() -> None:
     expected = sorted(random.Random(7).sample(range(103), 40))
     assert [int(item.task.id) for item in draw(plain(103), 40, seed=7)] == expected

@@ -27,6 +27,26 @@ def test_an_adapter_learns_in_float32_on_a_model_that_stays(tmp_path: Path) -> N
     assert opened.can_pack
 
 
+def test_an_adapter_on_bfloat16_learns_as_on_float32(tmp_path: Path) -> None:
+    from tests.training.trainer.test_losses import gradients, loss_of
+    from tests.training.trainer.tiny import random_rows
+    from training.trainer.batch import make_packs
+
+    save_tiny(tmp_path / "m")
+    rows = random_rows((40, 30), shared=20)
+    found = []
+    for dtype in ("float32", "bfloat16"):
+        model = open_model(
+            ModelSettings(str(tmp_path / "m"), dtype), AdapterSettings(4, 8), CPU, seed=1
+        ).model
+        found.append(gradients(model, loss_of(model, rows, make_packs(rows, 1000))))
+    exact, rounded = found
+    assert exact.keys() == rounded.keys()
+    flat = [torch.cat([one.float().flatten() for one in found.values()]) for found in found]
+    assert torch.nn.functional.cosine_similarity(flat[0], flat[1], dim=0) > 0.99
+    assert {one.dtype for one in rounded.values()} == {torch.float32}
+
+
 def test_the_same_seed_makes_the_same_adapter_and_moves_no_other_chance(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m")
     settings = ModelSettings(str(tmp_path / "m"), "float32")

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.training.trainer.tiny import random_rows, tiny_tokenizer
-from training.trainer.batch import batches, make_packs
+from training.trainer.batch import batches, make_packs, rows_alike
 from training.trainer.conversations import read_conversations, row_of
 from training.trainer.rows import Row, TrainerError, read_rows, write_rows
 
@@ -96,12 +96,32 @@ def test_several_files_are_one_set_of_rows(tmp_path: Path) -> None:
 
 
 def test_each_epoch_has_each_row_once_in_an_order_of_its_own() -> None:
-    first, second = batches(10, 4, seed=1, epoch=0), batches(10, 4, seed=1, epoch=1)
+    groups = rows_alike(random_rows((5,) * 10))
+    first, second = (batches(groups, 4, 1, seed=1, epoch=epoch) for epoch in (0, 1))
     assert [len(one) for one in first] == [4, 4, 2]
     assert sorted(np.concatenate(first).tolist()) == list(range(10))
     assert np.concatenate(first).tolist() != np.concatenate(second).tolist()
-    again = batches(10, 4, seed=1, epoch=0)
+    again = batches(groups, 4, 1, seed=1, epoch=0)
     assert np.concatenate(again).tolist() == np.concatenate(first).tolist()
+
+
+def test_rows_about_the_same_data_come_into_a_batch_together() -> None:
+    rows = [
+        Row(f"r{file}{number}", np.array([*[file] * 20, number, 9]), np.arange(22) == 21)
+        for number in range(4)
+        for file in range(5)
+    ]
+    groups = rows_alike(rows)
+    assert sorted(sorted(int(at) % 5 for at in group) for group in groups) == [
+        [file] * 4 for file in range(5)
+    ]
+    order = np.concatenate(batches(groups, 8, 2, seed=1, epoch=0)).tolist()
+    assert sorted(order) == list(range(20))
+    files = [at % 5 for at in order]
+    assert files[::2] == files[1::2]
+    assert files != sorted(files)
+    apart = np.concatenate(batches(groups, 8, 1, seed=1, epoch=0)) % 5
+    assert (apart[::2] != apart[1::2]).any()
 
 
 # Conversations.
