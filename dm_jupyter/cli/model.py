@@ -105,6 +105,27 @@ def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
 
 
 @model_app.command()
+def remove(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
+    """Delete a model's files from this machine, and the weights that a training made of them."""
+    from dm_jupyter.models.local.cache import is_present, models_dir  # noqa: PLC0415
+    from dm_jupyter.models.local.catalogue import MODELS  # noqa: PLC0415
+    from dm_jupyter.models.local.pull import remove as remove_files  # noqa: PLC0415
+
+    model = _find(name)
+    before = [one.name for one in MODELS if is_present(one, cache_dir)]
+    with _faults():
+        freed = remove_files(model, cache_dir)
+    if not freed:
+        _tell(f"{model.name} has no file in {models_dir(cache_dir)}.")
+        raise typer.Exit(Exit.NO_ANSWER)
+    gone = {one.name for one in MODELS if not is_present(one, cache_dir)}
+    others = [name for name in before if name in gone and name != model.name]
+    _tell(f"Removed {model.name}: {freed / 1e6:,.0f} MB are free again.")
+    if others:
+        _tell(f"The same weights are part of {', '.join(others)}: pull it again to use it.")
+
+
+@model_app.command()
 def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     """Print where a model's file lies; exit code 1 when it isn't there."""
     from dm_jupyter.models.local.cache import require  # noqa: PLC0415

