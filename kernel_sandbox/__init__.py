@@ -1,1 +1,1 @@
-"""Runs untrusted cells under hard limits. Knows nothing of agents."""
+"""Execution of untrusted cells under hard limits, independent of agents."""

@@ -1,4 +1,4 @@
-"""Teardown: at the end of a context, and such that a cancelled caller can't cut it short."""
+"""Teardown that runs at the end of a context and that a cancelled caller can't cut short."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 
 async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
-    """Runs `work` to its end even when the caller is cancelled meanwhile.
+    """Run `work` to its end even if the caller is cancelled meanwhile.
 
     Args:
-        work: what has to be finished; it must bound its own time.
+        work: the coroutine to finish; it must bound its own time.
 
     Raises:
         asyncio.CancelledError: the caller was cancelled; `work` has ended nevertheless.
@@ -31,16 +31,16 @@ async def run_shielded(work: Coroutine[Any, Any, T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not task.cancelled():
-            task.exception()  # seen: the cancellation outweighs it
+            task.exception()  # mark it as retrieved: the cancellation takes precedence
         raise cancelled
     return task.result()
 
 
 class AsyncResource(ABC):
-    """An async context manager that is left by closing, also when it could not be opened."""
+    """An async context manager that calls `close` on exit, and also if opening fails."""
 
     async def __aenter__(self) -> Self:
-        """Opens; raises what that raises."""
+        """Open the resource; if that fails, close it and raise the error."""
         try:
             await self._open()
         except BaseException:
@@ -54,12 +54,12 @@ class AsyncResource(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes, whatever happened."""
+        """Close the resource, whatever happened."""
         await self.close()
 
     async def _open(self) -> None:  # noqa: B027 (many have nothing to open)
-        """Starts what has to be there from the beginning: here, nothing."""
+        """Start what must exist from the beginning; by default, nothing."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Ends what was started; must be safe to call again."""
+        """End what was started; must be safe to call again."""

@@ -1,8 +1,8 @@
-"""The environments of a kernel and of pip: allow-lists. Only this module reads `os.environ`.
+"""Allow-listed environments of a kernel and of pip; only this module reads `os.environ`.
 
-Covered: no variable of the parent reaches a kernel or pip unless this page names it, so no API
-key or token does, and no proxy password a kernel. Not covered: secrets in files; the file layers
-hide those.
+Covered: a variable of the parent reaches a kernel or pip only if this module names it. So no API
+key or token does, and no proxy password reaches a kernel. Not covered: secrets in files, which the
+file layers hide.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = [
 ]
 
 RUN_DIR_VARIABLE = "DM_SANDBOX_RUN_DIR"
-"""Marks every process that a kernel leaves behind: they all inherit it."""
+"""Mark of every process that a kernel leaves behind: they all inherit it."""
 IPYTHON = "ipython"
 """The folder of IPython's settings, in the run folder."""
 OFF_VARIABLE = "DM_SANDBOX_OFF"
-"""Tells code in a kernel that nothing confines it."""
+"""Variable that shows code in a kernel that nothing confines it."""
 
 _KEPT = ("PATH", "LANG", "LANGUAGE", "TZ")
 _KEPT_FOR_PIP = (
@@ -41,12 +41,12 @@ _KEPT_FOR_PIP = (
 
 _STYLE = "matplotlibrc"
 
-# The kernel launcher of Jupyter, shells and the C locale start-up of Python each set one.
+# Set by Jupyter's kernel launcher, by shells and by Python's C locale start-up.
 _SET_BY_OTHERS = frozenset({"JPY_PARENT_PID", "PWD", "LC_CTYPE", "OLDPWD", "SHLVL", "_"})
 
 
 def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
-    """Returns the whole environment of a kernel.
+    """Return the complete environment of a kernel.
 
     Args:
         workspace: the folder that the kernel works in.
@@ -67,11 +67,11 @@ def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
         "JUPYTER_CONFIG_DIR": str(home / "jupyter"),
         "JUPYTER_DATA_DIR": str(home / "jupyter"),
         "JUPYTER_RUNTIME_DIR": str(home / "jupyter"),
-        # One thread a pool: threads cost address space, and rollouts already run side by side.
+        # One thread per pool: threads cost address space, and rollouts already run in parallel.
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
-        # Without these two a limit on the address space stops an honest `import pandas`.
+        # Without these two, a limit on the address space stops an ordinary `import pandas`.
         "MALLOC_ARENA_MAX": "2",
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         RUN_DIR_VARIABLE: str(run_dir),
@@ -79,40 +79,43 @@ def kernel_environment(workspace: Path, run_dir: Path) -> dict[str, str]:
 
 
 def pip_environment(folder: Path) -> dict[str, str]:
-    """Returns all variables that pip is started with.
+    """Return the complete environment of pip.
 
     Args:
-        folder: for temporary files.
+        folder: the folder for temporary files.
     """
     kept = {name: os.environ[name] for name in _KEPT_FOR_PIP if name in os.environ}
-    # PIP_USER: a person's own setting would contradict `--target`.
+    # PIP_USER: a user's own setting would conflict with `--target`.
     return kept | {"TMPDIR": str(folder), "PIP_USER": "0", "PYTHONIOENCODING": "utf-8"}
 
 
 def unexpected_names(expected: Iterable[str]) -> tuple[str, ...]:
-    """Returns the variables of this process that are neither expected nor set by a launcher."""
+    """Return the variables of this process that are neither expected nor set by a launcher."""
     return tuple(sorted(set(os.environ) - set(expected) - _SET_BY_OTHERS))
 
 
 def runtime_base() -> Path:
-    """Returns the folder for private run folders, without links; short: a socket has 107 bytes."""
-    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 (the folder made in it is private)
+    """Return the folder for private run folders, with links resolved.
+
+    Its path is short because the path of a socket has at most 107 bytes.
+    """
+    base = Path(os.environ.get("XDG_RUNTIME_DIR") or "/tmp")  # noqa: S108 (a subfolder is private)
     usable = base.is_dir() and os.access(base, os.W_OK)
     return (base if usable else Path("/tmp")).resolve()  # noqa: S108
 
 
 def find_program(name: str) -> str | None:
-    """Returns the absolute path of a program on PATH, if there is one."""
+    """Return the absolute path of a program on PATH, or `None` if there is none."""
     return shutil.which(name)
 
 
 def font_caches() -> tuple[Path, ...]:
-    """Returns matplotlib's font lists of this user: a copy saves each kernel a second."""
+    """Return this user's matplotlib font lists; a copy saves each kernel a second."""
     return tuple(sorted(_matplotlib_folder("XDG_CACHE_HOME", ".cache").glob("fontlist-*.json")))
 
 
 def chart_style() -> Path:
-    """Returns the `matplotlibrc` of this user, or ours where they have none."""
+    """Return this user's `matplotlibrc`, or ours if there is none."""
     own = _matplotlib_folder("XDG_CONFIG_HOME", ".config") / _STYLE
     return own if own.is_file() else Path(__file__).with_name(_STYLE)
 

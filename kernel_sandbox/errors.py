@@ -1,14 +1,14 @@
-"""Faults of the sandbox. What a cell does wrong is a `CellResult`, never an exception.
+"""Errors of the sandbox; a cell's own failure is a `CellResult`, never an exception.
 
 SandboxError
-├── KernelStartError        the kernel did not come up
+├── KernelStartError        the kernel did not start
 ├── ContainmentError        a required layer is not active (strict), or a limit is not possible here
-├── NodeLostError           the machine of a trajectory is gone, or none is left
-├── PackageError            a package can't be installed, or the list or lock of packages is wrong
-├── RayMissingError         Ray is not installed; an ImportError, too
+├── NodeLostError           the node of a trajectory is gone, or no node is left
+├── PackageError            a package can't be installed, or the package list or lock is invalid
+├── RayMissingError         Ray is not installed; also an ImportError
 ├── SessionClosedError      the session was closed, or used before it was started
 └── WorkspaceError          an input or the working folder can't be used
-    └── FilesTooLargeError  what the code has made is too much to be kept
+    └── FilesTooLargeError  the files that the code created exceed what may be kept
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = [
 
 
 class SandboxError(Exception):
-    """Any fault of the sandbox itself."""
+    """Any error of the sandbox itself."""
 
 
 class KernelStartError(SandboxError):
-    """The kernel process did not become ready; the message holds the tail of what it printed."""
+    """The kernel process did not become ready; the message contains the end of its output."""
 
 
 class ContainmentError(SandboxError):
@@ -39,15 +39,15 @@ class ContainmentError(SandboxError):
 
 
 class NodeLostError(SandboxError):
-    """The node of a trajectory is gone, or there is none left: its state is lost."""
+    """The node of a trajectory is gone or no node is left, so its state is lost."""
 
 
 class PackageError(SandboxError):
-    """A package was not installed; the overlay is as it was, the message says what to do."""
+    """A package was not installed; the overlay is unchanged, the message says what to do."""
 
 
 class RayMissingError(SandboxError, ImportError):
-    """Ray is not installed; the message says how to."""
+    """Ray is not installed; the message says how to install it."""
 
 
 class SessionClosedError(SandboxError):
@@ -59,4 +59,4 @@ class WorkspaceError(SandboxError):
 
 
 class FilesTooLargeError(WorkspaceError):
-    """The files that code has made take more than may be kept of them: none was."""
+    """The files that the code created exceed what may be kept, so none was kept."""

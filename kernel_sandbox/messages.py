@@ -1,9 +1,9 @@
-"""What a kernel or a worker says, made harmless: bounded before it is unpacked, of a known shape.
+"""Validation of kernel and worker messages: bounded before decoding, of a known shape after it.
 
-Covered: whatever the bytes are, `decode` gives plain values or one `ValueError`, and takes no
-longer for it than an event loop can bear; after `check` a message's fields are of the types that
-its kind has; a bundle that `clean_bundle` returns can be written into a notebook.
-Not covered: whether a message is true. Code in a kernel can say whatever a kernel may say.
+Covered: whatever the bytes are, `decode` returns plain values or raises one `ValueError`, in a
+time that an event loop can bear. After `check`, a message's fields have the types of its kind. A
+bundle that `clean_bundle` returns can be written into a notebook.
+Not covered: whether a message is true. Code in a kernel can send whatever a kernel may send.
 """
 
 from __future__ import annotations
@@ -26,27 +26,27 @@ __all__ = [
 ]
 
 Shape = Mapping[str, Callable[[object], bool]]
-"""From the name of a field to what tells whether its value may stand there."""
+"""A predicate for the value of each field, by the name of the field."""
 
 MESSAGE_BYTES = 5 * 1024**2
-"""No message that is longer is unpacked: the worst one takes what an event loop can bear."""
+"""The longest message that is decoded: the worst one takes what an event loop can bear."""
 MESSAGE_ITEMS = 70_000
 """An empty list takes three bytes on the wire and twenty times that in memory."""
 MESSAGE_KEYS = 35_000
-"""Each other key takes ten times as long to unpack as an item."""
+"""Each distinct key takes ten times as long to decode as an item."""
 MEDIA_TYPE_CHARS = 256
 _NUMBER_CHARS = 420
-"""Of a whole number, as text: the time to read one grows with the square of its length."""
+"""Digits of an integer: the time to parse one grows with the square of its length."""
 _REPAIRED_BYTES = 256 * 1024
-"""Of what is no UTF-8: each wrong byte takes ten times as long as a character."""
+"""The longest invalid UTF-8 that is repaired: each bad byte takes ten times a character's time."""
 _ASCII = bytes(byte if byte < 128 else ord("?") for byte in range(256))
 
 
 def has_too_many_parts(body: bytes) -> bool:
-    """Whether JSON would unpack into more than is taken; what stands in its texts is no part."""
+    """Return whether JSON has more parts than are accepted; text in strings does not count."""
     if _items(body) <= MESSAGE_ITEMS and body.count(b":") <= MESSAGE_KEYS:
         return False
-    # Text of the same length takes half as long.
+    # A replacement of the same length takes half the time.
     plain = body.replace(rb"\\", b"  ").replace(rb"\"", b"  ")
     if plain.count(b'"') > 2 * (MESSAGE_ITEMS + MESSAGE_KEYS):
         return True
@@ -59,13 +59,13 @@ def _items(body: bytes) -> int:
 
 
 def decode(body: bytes) -> Any:
-    """Returns what JSON stands for; its text can always be written as UTF-8.
+    """Return the value of a JSON text; its strings can always be encoded as UTF-8.
 
     Args:
-        body: as it came.
+        body: the bytes as received.
 
     Raises:
-        ValueError: it is no JSON, too long, nested too deeply, or has too many parts.
+        ValueError: it is not JSON, is too long or nested too deeply, or has too many parts.
     """
     if len(body) > MESSAGE_BYTES:
         raise ValueError(f"it has {len(body)} bytes, which is too long")
@@ -74,14 +74,14 @@ def decode(body: bytes) -> Any:
     text = _text(body)
     try:
         value = _DECODER.decode(text)
-        # Half a character can be said in JSON, and nowhere else.
+        # JSON can contain a lone surrogate, which UTF-8 can't encode.
         return _whole(value) if "\\ud" in text or "\\uD" in text else value
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
 
 def _text(body: bytes) -> str:
-    """The text, whose wrong bytes are question marks; in a long one all that are not ASCII."""
+    """Return the text with invalid bytes replaced; in a long one, all bytes beyond ASCII."""
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
@@ -114,15 +114,15 @@ def _whole(value: Any) -> Any:
 
 
 def check(kind: str, content: object, shape: Shape) -> dict[str, Any]:
-    """Returns the content of a message, whose fields are of the types that its kind has.
+    """Return the content of a message after checking the types of its fields.
 
     Args:
-        kind: what it is.
-        content: as it came.
+        kind: the kind of the message.
+        content: the content as received.
         shape: the fields that are read.
 
     Raises:
-        ValueError: it is no object, or a field is missing or of another type.
+        ValueError: it is not an object, or a field is missing or of another type.
     """
     if not isinstance(content, dict):
         raise ValueError(f"a message `{kind}` that is no object")  # noqa: TRY004
@@ -133,10 +133,10 @@ def check(kind: str, content: object, shape: Shape) -> dict[str, Any]:
 
 
 def clean_bundle(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those contents of a bundle that a notebook can hold: text, and JSON where it may be.
+    """Return the contents of a bundle that a notebook can store: text, and JSON of JSON types.
 
     Args:
-        data: from media type to content.
+        data: content by media type.
     """
     found = {}
     for name, content in data.items():
@@ -156,7 +156,7 @@ def _is_json(media_type: str) -> bool:
 
 
 def is_a(*types: type) -> Callable[[object], bool]:
-    """Returns what tells whether a field is of one of these types."""
+    """Return a predicate: whether a field is of one of these types."""
     return lambda value: isinstance(value, types)
 
 
@@ -184,7 +184,7 @@ _BUNDLE: Shape = {
     "execution_count": COUNT,
 }
 REPLY: Shape = {"status": _TEXT, "execution_count": COUNT, "ename": is_a(str, type(None))}
-"""Of the reply to a cell; `execution_count` and `ename` may be missing."""
+"""The reply to a cell; `execution_count` and `ename` may be missing."""
 OUTPUTS: Mapping[str, Shape] = {
     "stream": {"name": lambda value: value in ("stdout", "stderr"), "text": _TEXT},
     "display_data": _BUNDLE,
@@ -193,4 +193,4 @@ OUTPUTS: Mapping[str, Shape] = {
     "clear_output": {"wait": is_a(bool)},
     "error": {"ename": _TEXT, "evalue": _TEXT, "traceback": _is_lines},
 }
-"""What a cell puts out, from a kernel and a worker alike."""
+"""The outputs of a cell, from a kernel and a worker alike."""

@@ -1,8 +1,8 @@
-"""Which names of files other programs run, import or obey without being asked.
+"""File names that other programs run, import or obey without being asked.
 
 Covered: names that the usual tools of a Python analyst look for by themselves, in any folder.
-Not covered: tools that are told in their settings to run a file of some other name; a file that a
-person starts.
+Not covered: tools whose settings make them run a file of another name; a file that a person
+starts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OBEYED = frozenset(
         # Version control, and what it runs.
         *(".git", ".hg", ".svn", ".gitconfig", ".gitattributes", ".gitmodules", ".husky"),
         ".pre-commit-config.yaml",
-        # Shells, and what enters a folder's settings.
+        # Shells, and tools that load a folder's settings.
         *(".env", ".envrc", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
         *(".mise.toml", ".tool-versions", ".ssh", ".direnv"),
         # Editors and notebooks.
@@ -36,7 +36,7 @@ _OBEYED = frozenset(
         *("taskfile.yml", ".npmrc", ".yarnrc", ".yarnrc.yml", "package.json"),
     }
 )
-"""In small letters, as on a file system that does not tell them apart."""
+"""In lower case, for file systems that ignore case."""
 _OBEYED_ENDINGS = (".pth", ".desktop")
 _CODE = frozenset(
     {
@@ -66,13 +66,13 @@ def carries_code(name: str) -> bool:
 
 
 def hidden_module(place: PurePath) -> str:
-    """Returns the module that Python no longer finds once the file is there; empty for none.
+    """Return the module that a file hides from Python's import, or an empty string.
 
-    Python looks into the folder of a notebook first. A package is hidden by a folder of its name
-    with an `__init__` file, and by a file of its name.
+    Python searches the folder of a notebook first. A file of its name hides a package, and so does
+    a folder of its name with an `__init__` file.
 
     Args:
-        place: of the file, relative to the working folder.
+        place: the path of the file, relative to the working folder.
     """
     ending = next((x for x in _MODULE_ENDINGS if place.name.endswith(x)), None)
     if ending is None:
@@ -85,7 +85,7 @@ def hidden_module(place: PurePath) -> str:
 
 @functools.cache
 def _usual() -> frozenset[str]:
-    """The modules of data analysis, which another environment of the person's may have."""
+    """Return the modules of data analysis, which another environment of the user may have."""
     text = Path(__file__).with_name("packages.toml").read_text(encoding="utf-8")
     return frozenset(tomllib.loads(text)["imports"])
 

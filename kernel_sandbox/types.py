@@ -1,4 +1,4 @@
-"""The values that cross the sandbox's border: limits in, results out. Standard library only."""
+"""Values that cross the sandbox's boundary: limits in, results out. Standard library only."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _POSITIVE = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one restricted kernel may use. Checked when made: every number is positive."""
+    """Limits of one restricted kernel; every number must be positive, checked on creation."""
 
     memory_bytes: int = 2048 * MIB
     """Resident memory of the kernel and its children together, bytes."""
@@ -90,7 +90,7 @@ class Stream:
     text: str
 
     def to_nbformat(self) -> dict[str, Any]:
-        """The output as an nbformat 4 object."""
+        """Return the output as an nbformat 4 object."""
         return {"output_type": "stream", "name": self.name, "text": self.text}
 
 
@@ -104,7 +104,7 @@ class Display:
     """Set when this is the value of the cell's last expression."""
 
     def to_nbformat(self) -> dict[str, Any]:
-        """The output as an nbformat 4 object."""
+        """Return the output as an nbformat 4 object."""
         bundle = {"data": dict(self.data), "metadata": dict(self.metadata)}
         if self.execution_count is None:
             return {"output_type": "display_data", **bundle}
@@ -113,14 +113,14 @@ class Display:
 
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """An exception that ended a cell; `traceback` may hold ANSI colours."""
+    """An exception that ended a cell; `traceback` may contain ANSI colours."""
 
     name: str
     message: str
     traceback: tuple[str, ...] = ()
 
     def to_nbformat(self) -> dict[str, Any]:
-        """The output as an nbformat 4 object."""
+        """Return the output as an nbformat 4 object."""
         return {
             "output_type": "error",
             "ename": self.name,
@@ -134,26 +134,26 @@ Output = Stream | Display | CellError
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """What happened to a file of the working folder, or is to happen to it."""
+    """A change to a file of the working folder: written, waiting for approval or refused."""
 
     path: str
     """Relative to the working folder."""
     kind: Literal["made", "changed", "removed"]
     state: Literal["written", "waits", "refused"] = "written"
-    """Whether the folder has it now, somebody has to say yes to it, or it never gets there."""
+    """Whether it is in the folder, waits for approval, or never gets there."""
     size_bytes: int = 0
     before_bytes: int | None = None
-    """The size of the file that was there; `None` where there was none."""
+    """The size of the previous file, or `None` if there was none."""
     marks: tuple[str, ...] = ()
-    """What a person should know of it, such as that it is a program."""
+    """What a person should know about it, such as that it is a program."""
 
     def to_json(self) -> dict[str, Any]:
-        """The change as plain JSON values."""
+        """Return the change as plain JSON values."""
         return {**asdict(self), "marks": list(self.marks)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> FileChange:
-        """The inverse of `to_json`.
+        """Create a change from the output of `to_json`.
 
         Raises:
             KeyError: `marks` is missing.
@@ -163,7 +163,7 @@ class FileChange:
 
 
 def output_from_nbformat(raw: Mapping[str, Any]) -> Output:
-    """Returns the output that an nbformat 4 object describes.
+    """Return the output that an nbformat 4 object describes.
 
     Raises:
         ValueError: the object is of no known output type.
@@ -181,30 +181,30 @@ def output_from_nbformat(raw: Mapping[str, Any]) -> Output:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What became of one cell: a value, whatever happened."""
+    """The result of one cell, whatever happened to it."""
 
     status: CellStatus
     outputs: tuple[Output, ...] = ()
-    """In the order in which they came; neighbouring pieces of one stream are joined."""
+    """The outputs in order of arrival; neighbouring pieces of one stream are joined."""
     execution_count: int | None = None
     seconds: float = 0.0
     """Clock time from sending the cell to its end."""
     peak_bytes: int | None = None
-    """Highest resident memory seen while the cell ran; `None` where it can't be read."""
+    """Highest resident memory seen while the cell ran; `None` if it can't be read."""
     cut_bytes: int = 0
     """Bytes of output dropped because of `Limits.output_bytes`."""
     message: str = ""
     """For a cell that hit a limit or was refused: which one, and what to do."""
     state_lost: bool = False
-    """Whether the kernel's variables are gone: it died, and the next cell meets an empty one."""
+    """Whether the kernel died and its variables are gone: the next cell finds an empty one."""
     ended_by: str = ""
     """The limit that ended it: `memory`, `disk`, `processes`, `output`, `timeout`, `processor`,
     `deadline`; `connection` or `unwatched` for a kernel that could not be kept; `death` for one
     that died otherwise. Empty for a cell that ended by itself or that the caller stopped."""
     files: tuple[FileChange, ...] = ()
-    """What it did to the files of a working folder that was given."""
+    """What it did to the files of a working folder that the caller gave."""
     facts: tuple[Fact, ...] = ()
-    """What happened to the data, as its kernel noted it, in order; the code may have forged it."""
+    """What happened to the data, as its kernel recorded it, in order; code may have forged it."""
 
     @property
     def ok(self) -> bool:
@@ -227,7 +227,7 @@ class CellResult:
         return next((o for o in self.outputs if isinstance(o, CellError)), None)
 
     def to_json(self) -> dict[str, Any]:
-        """The result as plain JSON values; outputs in nbformat's own shape."""
+        """Return the result as plain JSON values, with outputs in nbformat's own shape."""
         return {
             "status": self.status.value,
             "outputs": [output.to_nbformat() for output in self.outputs],
@@ -244,7 +244,7 @@ class CellResult:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> CellResult:
-        """The inverse of `to_json`.
+        """Create a result from the output of `to_json`.
 
         Raises:
             KeyError: a field is missing.
@@ -258,25 +258,26 @@ class CellResult:
 
 
 class CellRunner(Protocol):
-    """Runs cells one after another in one state: a live kernel, a forked worker, a replay.
+    """A runner of cells, one after another in one state: live kernel, forked worker or replay.
 
-    Called by a `Notebook` (interactive, headless, rollouts), one cell at a time. An implementation
-    may not assume that the code is benign, that a caller waits for the end (a run may be
-    cancelled: the cell is then interrupted, the state kept), or that `close` is called only once.
+    A `Notebook` (interactive, headless, rollouts) calls it, one cell at a time. An implementation
+    may not assume that the code is benign, or that `close` is called only once. Nor may it assume
+    that a caller waits for the end: when a run is cancelled, the cell is interrupted and the state
+    kept.
     """
 
     async def run(self, source: str) -> CellResult:
-        """Runs one cell and returns what became of it; raises only for faults of the sandbox."""
+        """Run one cell and return its result; raise only for errors of the sandbox."""
         ...
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
+        """Interrupt the running cell; do nothing if none runs."""
         ...
 
     async def restart(self) -> None:
-        """Ends the kernel and starts an empty one under the same limits."""
+        """End the kernel and start an empty one under the same limits."""
         ...
 
     async def close(self) -> None:
-        """Ends the kernel and removes what is private to it."""
+        """End the kernel and remove what is private to it."""
         ...

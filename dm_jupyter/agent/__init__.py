@@ -1,1 +1,1 @@
-"""The loop and what it needs: models to sample, notebooks to run cells in, data to look at."""
+"""The agent loop and its parts: turns, notebooks, rollouts, observations and figures in words."""

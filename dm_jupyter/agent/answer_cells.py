@@ -1,13 +1,13 @@
-"""Which cells of a run its answer needs, and which may fold away once the answer is there.
+"""The cells that a run's answer needs, and those that may fold away once the answer exists.
 
 An answer needs the cells that its numbers come from, the cells that draw figures or write files,
-and what those take from cells before them. Where a number comes from nowhere that is known, or an
-answer has none, the last cell that showed something counts as well.
+and their dependencies in earlier cells. If a number has no known source, or an answer has no
+numbers, the last cell that showed something counts as well.
 
-What a cell takes from cells before it is a backward slice over names, objects and files. Covered:
-names that cells read, objects that they change in place under any name, functions that read or
-change what is global, files that one cell writes and another reads, options, seeds and magics. In
-doubt a cell is needed. Not covered: what only shows at run time; run the needed cells and compare.
+The dependencies are a backward slice over names, objects and files. Covered: names that cells
+read, objects that they change in place under any name, functions that read or change globals,
+files that one cell writes and another reads, options, seeds and magics. If in doubt, a cell is
+needed. Not covered: effects visible only at run time. Run the needed cells and compare.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _MOST_CELLS = 2_000
-"""Of a notebook that is looked at; of a longer one all cells are needed."""
+"""Longest notebook that is sliced; in a longer one all cells are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +58,18 @@ class AnswerLink:
     verdict: str
     """A `Verdict`."""
     cell: int | None
-    """The place of the cell; `None` where it comes from none that is known."""
+    """The index of the cell; `None` if the source is unknown."""
 
 
 def answer_cells(
     cells: Sequence[ShownCell], links: Iterable[AnswerLink], first: int = 0
 ) -> frozenset[int]:
-    """Returns the places of the cells whose outputs an answer rests on.
+    """Return the indices of the cells whose outputs an answer rests on.
 
     Args:
-        cells: all that ran up to the answer, in order.
+        cells: all cells that ran up to the answer, in order.
         links: the numbers of the answer.
-        first: the place of the first cell of the answer's own run.
+        first: the index of the first cell of the answer's own run.
     """
     whole = [at for at, cell in enumerate(cells) if cell.is_whole]
     own = [at for at in whole if at >= first]
@@ -82,24 +82,24 @@ def answer_cells(
 
 
 def needed_for(cells: Sequence[ShownCell], shown: frozenset[int]) -> frozenset[int]:
-    """Returns the places of the cells that must run so that others show what they show.
+    """Return the indices of the cells that must run to reproduce the outputs of others.
 
     Args:
         cells: as for `answer_cells`.
-        shown: the others.
+        shown: the indices of the others.
     """
     return needed_cells(_plain(cells), shown)
 
 
 def needless_cells(trajectory: Trajectory, sources: Sequence[str]) -> frozenset[int]:
-    """Returns the places, among the cells of a run, of those that may fold away.
+    """Return the indices, among the cells of a run, of those that may fold away.
 
     These are failed attempts, once another cell has run, and cells that the answer doesn't need.
-    Never one that a person has changed, and none of a run without an answer.
+    A cell that a person has changed never folds, nor does any cell of a run without an answer.
 
     Args:
-        trajectory: of the run, which has ended.
-        sources: of the cells that ran, as the notebook has them, in order.
+        trajectory: the run, which has ended.
+        sources: the code of the cells that ran, as in the notebook, in order.
     """
     if trajectory.stop is not StopReason.ANSWERED:
         return frozenset()
@@ -133,17 +133,17 @@ def _has_failed(step: Step) -> bool:
 
 
 def _says(step: Step, answer: str | None) -> bool:
-    """Whether the cell printed the answer itself, which a cell that was sent back may have."""
+    """Whether the cell printed the answer itself, as a cell that was sent back may have."""
     said = (answer or "").strip()
     return bool(said) and step.result is not None and said in step.result.stdout
 
 
 def needed_cells(cells: Sequence[EarlierCell], wanted: Collection[int]) -> frozenset[int]:
-    """Returns the places of the cells that must run so that the wanted ones show what they show.
+    """Return the indices of the cells that must run to reproduce the wanted outputs.
 
     Args:
-        cells: in the order in which they ran, from an empty kernel on.
-        wanted: places of the cells whose outputs are wanted; they are needed themselves.
+        cells: the cells in the order in which they ran, from an empty kernel on.
+        wanted: indices of the cells whose outputs are wanted; the result includes them.
     """
     last = max(wanted, default=-1)
     if len(cells) > _MOST_CELLS:
@@ -159,12 +159,12 @@ def needed_cells(cells: Sequence[EarlierCell], wanted: Collection[int]) -> froze
 
 
 def makes_files(cells: Sequence[EarlierCell]) -> frozenset[int]:
-    """Returns the places of the cells that write files by a call that is there for that."""
+    """Return the indices of the cells that write files by a call made for that purpose."""
     return frozenset(place for place, one in enumerate(_effects(cells)) if one.makes_files)
 
 
 def made_files(cells: Sequence[EarlierCell]) -> frozenset[str]:
-    """Returns the last parts of the names of files that the cells write before they name them."""
+    """Return the base names of files that the cells write before they name them."""
     known, made = set[str](), set[str]()
     for one in _effects(cells):
         made |= one.writes - known
@@ -178,7 +178,7 @@ def _effects(cells: Iterable[EarlierCell]) -> list[Effects]:
 
 
 class _Objects:
-    """Which names may be of one object, over the whole notebook."""
+    """Names that may refer to the same object, over the entire notebook."""
 
     def __init__(self, effects: Iterable[Effects]) -> None:
         self._parent: dict[str, str] = {}
@@ -189,7 +189,7 @@ class _Objects:
                     self._parent[self._top(name)] = self._top(first)
 
     def of(self, names: Iterable[str]) -> set[str]:
-        """The objects of some names."""
+        """Return the objects of some names."""
         return {self._top(name) for name in names}
 
     def _top(self, name: str) -> str:
@@ -200,7 +200,7 @@ class _Objects:
 
 @dataclass(slots=True)
 class _Slice:
-    """What the cells that are needed so far take from those before them."""
+    """The dependencies of the cells that are needed so far."""
 
     names: set[str] = field(default_factory=set)
     files: set[str] = field(default_factory=set)
@@ -208,7 +208,7 @@ class _Slice:
     takes_all: bool = False
 
     def needs(self, before: Effects, objects: _Objects) -> bool:
-        """Whether a cell before them leaves something that they take."""
+        """Whether an earlier cell provides something that they depend on."""
         if self.takes_all or before.sets or before.is_opaque:
             return True
         if (before.binds | before.may_bind) & self.names:
@@ -219,11 +219,11 @@ class _Slice:
         return is_unknown or bool(before.writes & self.files)
 
     def take(self, needed: Effects, *, is_whole: bool) -> None:
-        """Adds a cell.
+        """Add a cell.
 
         Args:
-            needed: what it takes.
-            is_whole: whether it ran to its end, and so bound all that it binds.
+            needed: the effects of the cell.
+            is_whole: whether it ran to its end, and so bound all of its names.
         """
         if is_whole:
             self.names -= needed.binds

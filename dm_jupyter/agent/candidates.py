@@ -1,4 +1,4 @@
-"""Runs that ended, and how one of them is chosen: by a vote, or by its value."""
+"""Ended runs as candidates, and the choice of one of them by a vote or by its value."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ class Candidate:
 
     trajectory: Trajectory
     folder: Path | None = None
-    """Where the files that its code made lie now."""
+    """The current folder of the files that its code created."""
     value: float | None = None
-    """What a value model thinks of it, -1 to 1; `None` without one."""
+    """The estimate of a value model, -1 to 1; `None` without one."""
     weight: Fraction = Fraction(1)
-    """What it counts in a vote."""
+    """Its weight in a vote."""
 
 
 Agree = Callable[[Candidate, Candidate], bool]
-"""Whether two candidates say the same. It may be intransitive, as tolerances are.
+"""Whether two candidates give the same answer. It may be intransitive, as tolerances are.
 
-Strategies call it in a thread beside the event loop, for it may take long."""
+Strategies call it in a thread beside the event loop, since it may take long."""
 
 
 def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
-    """Returns the places of the candidates that answered, those that agree together.
+    """Return the indices of the candidates that answered, in groups that agree.
 
-    Each joins the first group whose first member it agrees with; the group with the most weight
-    comes first, of equal ones the one with the earliest member.
+    Each candidate joins the first group whose first member it agrees with. The group with the most
+    weight comes first, of equal ones the one with the earliest member.
     """
     groups: list[list[int]] = []
     for place, candidate in enumerate(candidates):
@@ -65,42 +65,43 @@ def groups_of(candidates: Sequence[Candidate], agree: Agree) -> list[list[int]]:
 
 
 def best_by_vote(candidates: Sequence[Candidate], agree: Agree) -> int:
-    """Returns the place of the first candidate that says what most of them say.
+    """Return the index of the first candidate with the majority answer.
 
-    The mode under the given equality, not of raw strings; of equal weights the one said first. An
-    answer with a value of another kind than its format asks for gives way to any that has none,
-    and one that says nothing, such as `nan`, to both. Without an answer: 0.
+    This is the mode under the given equality, not of raw strings; of equal weights, the answer
+    given first wins. An answer with a value of another kind than its format asks for loses to any
+    answer without one. An answer that says nothing, such as `nan`, loses to both. Without any
+    answer, return 0.
     """
     groups = groups_of(candidates, agree)
     return min(groups, key=lambda group: _unfitness(candidates[group[0]]), default=[0])[0]
 
 
 def best_by_mode(candidates: Sequence[Candidate], agree: Agree) -> int:
-    """Returns the place of the first candidate that says what most candidates say.
+    """Return the index of the first candidate with the most frequent answer.
 
-    Each counts one, whatever its weight and the form of its answer; of equal counts the one said
-    first. Without an answer: 0.
+    Each counts one, whatever its weight and the form of its answer; of equal counts, the answer
+    given first wins. Without any answer, return 0.
     """
     alike = [replace(one, weight=Fraction(1)) for one in candidates]
     return next(iter(groups_of(alike, agree)), [0])[0]
 
 
 def best_by_value(candidates: Sequence[Candidate]) -> int:
-    """Returns the place of the candidate with the highest value that answered, of equals the first.
+    """Return the index of the answered candidate with the highest value, of equals the first.
 
-    Without values this is the first that answered; without an answer 0.
+    Without values this is the first that answered. Without any answer, return 0.
     """
     answered = [place for place, one in enumerate(candidates) if has_answer(one)]
     return max(answered, key=lambda place: (_value(candidates[place]), -place), default=0)
 
 
 def say_the_same(one: Candidate, other: Candidate) -> bool:
-    """Whether two answers say the same, where no benchmark's rules are at hand.
+    """Whether two answers are the same, if no benchmark's rules apply.
 
-    Answers in the form `@name[value]` do when the same names have the same values: numbers may
-    differ by 1e-6 of themselves, words by case and spaces. Free answers do when they state the same
-    set of numbers, whatever the words around them; without any number, when they are the same text
-    but for case and spaces.
+    Answers in the form `@name[value]` are the same if the same names have the same values: numbers
+    may differ by 1e-6 of themselves, words by case and spaces. Free answers are the same if they
+    state the same set of numbers, whatever the words around them. Without any number, the texts
+    must be the same except for case and spaces.
     """
     first, second = one.trajectory.answer or "", other.trajectory.answer or ""
     if not first.strip() or not second.strip():
@@ -122,12 +123,12 @@ def has_answer(candidate: Candidate) -> bool:
 
 
 def is_fit(candidate: Candidate) -> bool:
-    """Whether it has an answer to such a question: a vote takes no other where there is one."""
+    """Whether it has an answer that fits its question's format, which a vote prefers."""
     return has_answer(candidate) and _unfitness(candidate) == 0
 
 
 def _unfitness(candidate: Candidate) -> int:
-    """2 for an answer that says nothing, 1 for one that is no answer to such a question, else 0."""
+    """Return 2 for an answer that says nothing, 1 for one that violates its format, else 0."""
     said = dict(find_answers(candidate.trajectory.answer or ""))
     if said and all(map(is_undefined, said.values())):
         return 2

@@ -1,9 +1,9 @@
-"""Keeps a conversation within its model's context: the first turns are folded into a digest.
+"""Compaction of a conversation to its model's context: the first turns become a digest.
 
-The kernel keeps what those turns made, so that the model needs their code no more, only what it
-was for and what it showed. A fold is made in a leap, when the context is full, and not turn by
-turn: an engine has read what a conversation begins with and reads on from there, and each fold has
-it read the rest anew.
+The kernel keeps the variables of those turns, so the model no longer needs their code, only its
+purpose and what it showed. A fold happens once, when the context is full, and not turn by turn. An
+engine caches the beginning of a conversation and reads on from there. Each fold makes it read the
+rest again.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from dm_jupyter.core.trajectory import Answer, Fold, RunCell, Step, Trajectory
 __all__ = ["estimated_tokens", "folded_for", "folded_further"]
 
 _CHARS_PER_TOKEN = 3.0
-"""Of code, numbers and prose mixed, where no usage has been told."""
+"""Estimate for mixed code, numbers and prose, if the endpoint has not reported usage."""
 _FILL = 0.6
-"""Of the room for the conversation that is used after a fold, so that the next one is not soon."""
+"""Share of the conversation's room that is used after a fold, so that the next is not soon."""
 _DIGEST_SHARE = 0.15
-"""Of the context, for the digest of the turns that are not shown."""
+"""Share of the context for the digest of the turns that are not shown."""
 _MOST_ANSWER_SHARE = 0.25
-"""Of the context that is kept free for the next turn, at most."""
+"""Largest share of the context that is kept free for the next turn."""
 _TURN_CHARS = (80, 900)
-"""Least and most of one turn in the digest."""
+"""Fewest and most characters of one turn in the digest."""
 _CODE_SHARE = 0.5
 _MOST_NAMES = 40
 
 
 def folded_for(trajectory: Trajectory, context_tokens: int, turn_tokens: int) -> Trajectory:
-    """Returns the trajectory so that its next turn fits; as it is while it does, or none is left.
+    """Return the trajectory, folded if its next turn does not fit and turns are left to fold.
 
     Args:
         trajectory: the run so far.
-        context_tokens: of prompt and answer together.
-        turn_tokens: what is kept free for the answer.
+        context_tokens: tokens of prompt and answer together.
+        turn_tokens: tokens kept free for the answer.
     """
     room = context_tokens - min(turn_tokens, int(context_tokens * _MOST_ANSWER_SHARE))
     if estimated_tokens(trajectory) <= room:
@@ -49,23 +49,23 @@ def folded_for(trajectory: Trajectory, context_tokens: int, turn_tokens: int) ->
 
 
 def folded_further(trajectory: Trajectory) -> Trajectory | None:
-    """Returns the trajectory about half as long, after its model has refused it as too long.
+    """Return the trajectory about half as long, after its model has rejected it as too long.
 
-    `None` where no turn is left to fold.
+    Return `None` if no turn is left to fold.
     """
     tokens = estimated_tokens(trajectory)
     return _folded(trajectory, tokens // 2, tokens)
 
 
 def estimated_tokens(trajectory: Trajectory) -> int:
-    """Returns about how many tokens the conversation has that the next turn is asked with.
+    """Return about how many tokens the prompt of the next turn has.
 
-    Counted by what the endpoint said of the turn before, where it tells.
+    The estimate is based on the usage that the endpoint reported for the turn before, if any.
     """
     per_token = _CHARS_PER_TOKEN
     if trajectory.steps and (told := trajectory.steps[-1].completion.prompt_tokens):
         before = _chars(trajectory.before(trajectory.turns - 1))
-        # A fold, a template or tools may lie between; what no text could have is not believed.
+        # A fold, a template or tools may distort the ratio, so it is kept within plausible bounds.
         per_token = min(5.0, max(1.5, before / told))
     return round(_chars(trajectory) / per_token)
 
@@ -81,7 +81,10 @@ def _length(message: Message) -> int:
 
 
 def _folded(trajectory: Trajectory, tokens: int, context_tokens: int) -> Trajectory | None:
-    """The trajectory with as few turns folded as make it that short; all but the last at most."""
+    """Return the trajectory with the fewest turns folded to be that short, never the last one.
+
+    Return `None` if no turn is left to fold.
+    """
     chars = int(context_tokens * _DIGEST_SHARE * _CHARS_PER_TOKEN)
     shorter = None
     for turns in range(trajectory.folded + 1, trajectory.turns):
@@ -94,7 +97,7 @@ def _folded(trajectory: Trajectory, tokens: int, context_tokens: int) -> Traject
 
 
 def _digest(steps: Sequence[Step], chars: int) -> str:
-    """The turns, each on as many characters as there is room for; the first are left out first."""
+    """Return the turns, each as long as there is room; the first are left out first."""
     least, most = _TURN_CHARS
     told = list(enumerate(steps, 1))[-max(1, chars // least) :]
     room = min(most, chars // len(told))
@@ -117,13 +120,13 @@ def _turn(step: Step, chars: int) -> str:
 
 
 def _cut(text: str, chars: int) -> str:
-    """The text on one line; its end is what a cell is for, and what it has computed."""
+    """Return the text on one line, cut at its start: the end has a cell's purpose and result."""
     line = " ⏎ ".join(filter(None, (part.strip() for part in text.splitlines())))
     return line if len(line) <= chars else f"… {line[-max(0, chars - 2) :]}"
 
 
 def _names_made(steps: Iterable[Step]) -> list[str]:
-    """The names that cells have bound and that the kernel still holds, the last of many."""
+    """Return the names that cells have bound and the kernel still has, the last of many."""
     names: dict[str, None] = {}
     for step in steps:
         if step.result is None:
@@ -138,7 +141,7 @@ def _names_made(steps: Iterable[Step]) -> list[str]:
 
 
 def _bound(source: str) -> Iterable[str]:
-    """The names that a cell binds at its top level."""
+    """Yield the names that a cell binds at its top level."""
     with suppress(SyntaxError, ValueError):
         for statement in ast.parse(source).body:
             if isinstance(statement, ast.FunctionDef | ast.ClassDef):

@@ -1,8 +1,8 @@
-"""A notebook that a question goes on from: its variables are made again, its cells are told.
+"""A notebook that a question continues: its variables are restored, its cells shown to the model.
 
-Covered: the notebook's own cells are never changed, a notebook that somebody else has written
-meanwhile is never overwritten, and the cells read no file but those below the notebook's folder
-that they name. Not covered: what its cells do is what their author wrote, within the sandbox.
+Covered: the notebook's own cells are never changed. A notebook that somebody else has written
+meanwhile is never overwritten. The cells read no file except those below the notebook's folder
+that they name. Not covered: the notebook's cells do what their author wrote, within the sandbox.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ __all__ = [
 _ASKS = re.compile(r"^\s*(?:[^\s=]+\s*=\s*)?%%?analyze\b", re.MULTILINE)
 _QUOTED = re.compile(r"""["']([^"'\n\\]{1,200})["']""")
 MOST_INPUTS = 50
-"""Files that a notebook's kernel gets because its cells name them."""
+"""Limit for the files that a notebook's kernel gets because its cells name them."""
 _VARIABLES_S = 10.0
 _SERVER_S = 2.0
 
 
 def asks_the_analyst(source: str) -> bool:
-    """Whether a cell asks the analyst: run again, it would begin a new run."""
+    """Whether a cell asks the analyst, and so would begin a new run if run again."""
     return _ASKS.search(source) is not None
 
 
 class Surroundings(Protocol):
-    """What a question stands in: its variables are made in the kernel before the run."""
+    """The notebook around a question, whose variables are created in the kernel before the run."""
 
     @property
     def document(self) -> Any:
@@ -59,7 +59,7 @@ class Surroundings(Protocol):
 
     @property
     def content(self) -> bytes | None:
-        """What the notebook's file must still hold when it is written; `None` for anything."""
+        """The content that the notebook's file must still have when written; `None` for any."""
         ...
 
     @property
@@ -68,28 +68,30 @@ class Surroundings(Protocol):
         ...
 
     async def revive(self, kernel: KernelSession) -> str:
-        """Called once, before the run; returns what the model is told besides the data.
+        """Restore the variables and return what the model is shown besides the data.
+
+        Called once, before the run.
 
         Args:
-            kernel: an empty one.
+            kernel: an empty kernel.
         """
         ...
 
 
 @dataclass(frozen=True)
 class Continued:
-    """A notebook as it was read; `revive` makes its variables in a kernel."""
+    """A notebook as it was read; `revive` restores its variables in a kernel."""
 
     path: Path
     document: Any
-    """As nbformat 4 has it."""
+    """The notebook in nbformat 4."""
     content: bytes
-    """The file when it was read."""
+    """The file's bytes when it was read."""
     chars: int
-    """The most that the model is told of it."""
+    """Most characters of it that the model is shown."""
     on_progress: Callable[[str], None] = lambda _: None
     left_out: list[str] = field(default_factory=list)
-    """Why cells were not run again, a sentence each; filled by `revive`."""
+    """Why cells were not run again, one sentence each; filled by `revive`."""
 
     @property
     def inputs(self) -> dict[str, Path]:
@@ -103,10 +105,10 @@ class Continued:
         return found
 
     async def revive(self, kernel: KernelSession) -> str:
-        """Runs the notebook's cells again; returns what the model is told of the notebook.
+        """Run the notebook's cells again, and return what the model is shown of the notebook.
 
         Args:
-            kernel: an empty one.
+            kernel: an empty kernel.
 
         Raises:
             NotebookError: a cell failed; the message says which.
@@ -141,7 +143,7 @@ class Continued:
         )
 
     def _runnable(self) -> Iterator[tuple[str, str]]:
-        """The cells that made the notebook's variables: how to call each, and its source."""
+        """Yield the name and the source of each cell that created the notebook's variables."""
         codes = [cell for cell in self.document["cells"] if cell["cell_type"] == "code"]
         are_counted = any(cell.get("execution_count") is not None for cell in codes)
         for place, cell in enumerate(codes, 1):
@@ -152,10 +154,10 @@ class Continued:
 
 
 def quoted_names(document: Any) -> Iterator[str]:
-    """Yields the texts in quotes of a notebook's code; some of them name files.
+    """Yield the quoted texts in a notebook's code, some of which name files.
 
     Args:
-        document: as nbformat 4 has it.
+        document: the notebook in nbformat 4.
     """
     for cell in document["cells"]:
         if cell["cell_type"] == "code":
@@ -163,15 +165,15 @@ def quoted_names(document: Any) -> Iterator[str]:
 
 
 def open_notebook(path: Path, chars: int, on_progress: Callable[[str], None]) -> Continued:
-    """Returns the notebook at a path.
+    """Return the notebook at a path.
 
     Args:
-        path: of its file.
-        chars: the most that the model is told of it.
-        on_progress: gets a line before each cell that is run again.
+        path: path of its file.
+        chars: most characters of it that the model is shown.
+        on_progress: callback with a line before each cell that is run again.
 
     Raises:
-        NotebookError: there is none, it is none that can be continued, or can't be written.
+        NotebookError: the notebook is missing, can't be continued, or can't be written.
     """
     path = path.resolve()
     content, document = read_notebook(path)
@@ -181,13 +183,13 @@ def open_notebook(path: Path, chars: int, on_progress: Callable[[str], None]) ->
 
 
 def refuse_open_elsewhere(path: Path) -> None:
-    """Refuses a notebook that a Jupyter server of this account has a kernel for; blocks.
+    """Raise an error if a Jupyter server of this account has a kernel for a notebook; blocks.
 
     Args:
-        path: of its file.
+        path: path of its file.
 
     Raises:
-        NotebookError: one has; its page would overwrite what is added here.
+        NotebookError: a server has one, and its page would overwrite what is added here.
     """
     path = path.resolve()
     for server in _servers():
@@ -213,13 +215,13 @@ def _servers() -> Iterator[Mapping[str, Any]]:
 
 
 def _sessions(server: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The open notebooks of a server; none of one that does not answer."""
+    """Return the open notebooks of a server; empty if it does not answer."""
     request = urllib.request.Request(  # noqa: S310  (its scheme was looked at)
         f"{server['url']}api/sessions",
         headers={"Authorization": f"token {server.get('token', '')}"},
     )
     try:
-        # The token goes to this machine's server, through nobody.
+        # The token goes to this machine's server, never through a proxy.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=_SERVER_S) as answer:
             found = json.loads(answer.read())
@@ -229,7 +231,7 @@ def _sessions(server: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _is_inside(place: Path, folder: Path) -> bool:
-    """Whether a named file is a plain one below the folder, with no link and nothing hidden."""
+    """Whether a path is a regular file below the folder, without links or hidden parts."""
     if place.is_absolute() and not place.is_relative_to(folder):
         return False
     parts = place.relative_to(folder).parts
@@ -245,7 +247,7 @@ def has_failed(cell: Mapping[str, Any]) -> bool:
     """Whether a code cell ended in an error when it ran.
 
     Args:
-        cell: as nbformat has it.
+        cell: the cell as an nbformat node.
     """
     tags = (cell.get("metadata") or {}).get("tags") or ()
     outputs = cell.get("outputs") or ()

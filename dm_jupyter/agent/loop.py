@@ -1,7 +1,7 @@
-"""The loop: the only place that samples from a model and runs a cell.
+"""The agent loop, the only code that samples from a model and runs a cell.
 
-`step` samples once, parses once, runs at most one cell and appends one frozen `Step`; `run`
-repeats it until there is a reason to stop. A branch of a search is `step` from any trajectory.
+`step` samples once, parses once, runs at most one cell and appends one frozen `Step`. `run`
+repeats it until there is a reason to stop. A search branches by calling `step` on any trajectory.
 """
 
 from __future__ import annotations
@@ -51,29 +51,29 @@ __all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How a run is sampled and when it must end. Checked when made: every number is positive."""
+    """How a run is sampled and when it must end. Creation checks that the limits are positive."""
 
     max_turns: int = 10
     max_tokens: int = 20_000
     """Tokens sampled in all turns together."""
     max_seconds: float = 1_800.0
-    """Clock time of the whole run."""
+    """Wall-clock time of the entire run."""
     max_cells: int = 10
     turn_tokens: int = 1_000
     """Tokens sampled in one turn."""
     temperature: float = 0.2
     top_p: float = 0.95
     retry_temperature: float | None = 0.7
-    """The least temperature after a turn that was not good enough, where the help for the model
-    includes that; `None` for the same as ever."""
+    """The minimum temperature after a turn that was not good enough, if the help for the model
+    includes that; `None` for the usual one."""
     seed: int = 0
-    """Of the first turn; each later turn adds one, so that no turn repeats the draw before it."""
+    """Seed of the first turn; each later turn adds one, so that no turn repeats a draw."""
     observation_chars: int = 4_000
     """Length to which the output of a cell is cut for the model."""
     context_tokens: int = 0
-    """Length of the model's context, prompt and answer together; 0 where nobody knows it."""
+    """Length of the model's context, prompt and answer together; 0 if unknown."""
     shows_pictures: bool = False
-    """Whether the last cell's figures are sent, too, and not only told in words."""
+    """Whether the last cell's figures are also sent as pictures, not only in words."""
     stop_on_void: bool = False
     """Whether a turn without code or answer ends the run, as in training (DataMind §4)."""
     assistance: Assistance | None = None
@@ -93,7 +93,7 @@ class RunSettings:
 
     @classmethod
     def for_rollouts(cls) -> RunSettings:
-        """Returns the settings with which a model is sampled to learn from its own turns.
+        """Return the settings that sample a model to train it on its own turns.
 
         Each token is drawn from the model's own distribution, and nothing helps the model. So a
         log-probability of the model is that of the draw.
@@ -116,16 +116,16 @@ _PROMPTS = (
     *critique.PROMPTS,
 )
 SILENCE_S = 10
-"""After which whoever waits is told that the model has not said anything."""
+"""Seconds after which an event reports that the model has not said anything."""
 _MOST_VOIDS = 3
-"""In a row: a model that says nothing so often has lost the thread."""
+"""Void turns in a row that end the run: the model has lost the thread."""
 
 
 def begin(trajectory: Trajectory, policy: Policy, settings: RunSettings) -> Trajectory:
-    """Returns the trajectory with the model, its help and the prompts' fingerprints recorded.
+    """Return the trajectory with the model, its help and the prompts' fingerprints recorded.
 
     Raises:
-        UsageError: there is no dialect of that name.
+        UsageError: no dialect has that name.
     """
     names = (*dialect_named(trajectory.dialect).prompts, *_PROMPTS)
     return replace(
@@ -136,7 +136,7 @@ def begin(trajectory: Trajectory, policy: Policy, settings: RunSettings) -> Traj
 
 
 def _assisted(trajectory: Trajectory, settings: RunSettings) -> Trajectory:
-    """The trajectory with the help that the settings give; one that has begun keeps its own."""
+    """Return the trajectory with the help of the settings; one that has begun keeps its own."""
     if trajectory.assistance is not None:
         return trajectory
     given = settings.assistance or trajectory.assists
@@ -146,15 +146,15 @@ def _assisted(trajectory: Trajectory, settings: RunSettings) -> Trajectory:
 async def run(
     trajectory: Trajectory, policy: Policy, notebook: Notebook, settings: RunSettings, emit: Emit
 ) -> Trajectory:
-    """Returns the trajectory after steps enough to end it; `stop` says why it ended.
+    """Return the trajectory after enough steps to end it; `stop` says why it ended.
 
-    A fault of the endpoint or the sandbox ends the run as `StopReason.FAULT`, with all steps
-    before it kept. Cancelling stops the sampling or the cell at once; the cancelled trajectory
-    leaves through `emit`, then `CancelledError` is raised.
+    A fault of the endpoint or the sandbox ends the run as `StopReason.FAULT` and keeps all earlier
+    steps. Cancelling stops the sampling or the cell at once: `emit` gets the cancelled trajectory,
+    then `CancelledError` is raised.
 
     Raises:
         asyncio.CancelledError: the run was cancelled.
-        UsageError: there is no dialect of that name.
+        UsageError: no dialect has that name.
     """
     trajectory = begin(trajectory, policy, settings)
     emit(RunStarted(trajectory))
@@ -188,7 +188,7 @@ async def run(
 
 
 def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
-    """Returns what the next step asks the model."""
+    """Return the request of the next step to the model."""
     trajectory = _assisted(trajectory, settings)
     dialect = dialect_named(trajectory.dialect)
     prefill = dialect.prefill(trajectory)
@@ -210,7 +210,7 @@ def request_for(trajectory: Trajectory, settings: RunSettings) -> SampleRequest:
 
 
 def _with_pictures(messages: tuple[Message, ...], trajectory: Trajectory) -> tuple[Message, ...]:
-    """The conversation with the figures of the last cell, which a tool's result can't hold."""
+    """Return the conversation with the last cell's figures, which a tool result can't contain."""
     result = trajectory.steps[-1].result if trajectory.steps else None
     pictures = pictures_in(result) if result is not None else ()
     if not pictures:
@@ -224,7 +224,7 @@ def _with_pictures(messages: tuple[Message, ...], trajectory: Trajectory) -> tup
 async def step(
     trajectory: Trajectory, policy: Policy, notebook: Notebook, settings: RunSettings, emit: Emit
 ) -> Trajectory:
-    """Returns the trajectory with one more step, ended when that step answers.
+    """Return the trajectory with one more step, ended if that step answers.
 
     Raises:
         PolicyError: the model could not be sampled.
@@ -245,7 +245,7 @@ async def step(
             emit(CellFinished(taken.turn.action, taken.result))
             after = _after_cell(trajectory, dialect, taken, settings)
         case Answer(text):
-            # Outputs may be long, and the loop has others to serve.
+            # Outputs may be long, and the event loop serves others.
             after = await asyncio.to_thread(after_answer, trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
@@ -267,19 +267,19 @@ async def _run_cell(trajectory: Trajectory, taken: Step, cell: RunCell, notebook
 
 
 def _as_written(trajectory: Trajectory, taken: Step, ran: RunCell) -> RunCell | None:
-    """The cell as its turn has it, with the notes of an opening; `None` where the same ran."""
+    """Return the cell as its turn contains it, with opening notes; `None` if the same ran."""
     wrote = dialect_named(trajectory.dialect).parse(taken.completion.text).action
     return wrote if isinstance(wrote, RunCell) and wrote != ran else None
 
 
 async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Completion:
-    """Samples one turn; as long as nothing comes, it says so every ten seconds."""
+    """Sample one turn, and emit an event every ten seconds until the first text arrives."""
     heard = asyncio.Event()
     before = seconds = 0
 
     def on_wait(count: int) -> None:
         nonlocal before, seconds
-        before, seconds = count, 0  # what it is silent for counts from its turn
+        before, seconds = count, 0  # its silence counts from its turn
         emit(ModelSilent(policy.name, seconds, before))
 
     def on_text(text: str) -> None:
@@ -304,7 +304,7 @@ async def _sampled(policy: Policy, request: SampleRequest, emit: Emit) -> Comple
 def _exhausted(
     trajectory: Trajectory, settings: RunSettings, remaining_s: float
 ) -> tuple[StopReason, str] | None:
-    """Which limit the run has reached, if any."""
+    """Return the limit that the run has reached, or `None`."""
     if trajectory.turns >= settings.max_turns:
         return StopReason.TURN_LIMIT, f"{settings.max_turns} turns"
     if trajectory.cells >= settings.max_cells:
@@ -320,7 +320,7 @@ def _exhausted(
 
 
 def _voids(trajectory: Trajectory) -> str:
-    """How many turns in a row held nothing; empty while there are few."""
+    """Return how many turns in a row were void, in words; "" while there are few."""
     last = [step.turn.action for step in trajectory.steps[-_MOST_VOIDS:]]
     reasons = [action.reason for action in last if isinstance(action, Void)]
     if len(reasons) == _MOST_VOIDS:
@@ -330,7 +330,7 @@ def _voids(trajectory: Trajectory) -> str:
 
 
 def _same_limit(trajectory: Trajectory) -> str:
-    """Which limit of the kernel two cells have met; empty for none: a third would meet it too."""
+    """Return the kernel limit that two cells reached, since a third would too; "" if none."""
     results = [step.result for step in trajectory.steps if step.result is not None]
     if not results or not (name := limit_met(results[-1])):
         return ""
@@ -340,12 +340,12 @@ def _same_limit(trajectory: Trajectory) -> str:
 
 
 def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory:
-    """Ends the run: without an answer, or with the one that was sent back and never bettered.
+    """End the run without an answer, or with one that was sent back and never improved.
 
     Args:
-        trajectory: not ended yet.
-        stop: why it ends, where it has no answer.
-        detail: which limit that was.
+        trajectory: the run, not ended yet.
+        stop: why it ends, if it has no answer.
+        detail: which limit it reached.
     """
     dialect = dialect_named(trajectory.dialect)
     for step in trajectory.steps:
@@ -381,13 +381,13 @@ def _after_cell(
         taken = replace(taken, critique=reason)
         return trajectory.extended(_told(taken, cell, told, settings))
     observation = dialect.observation(trajectory, result, text)
-    if facts:  # below the word that nothing was shown
+    if facts:  # below the note that nothing was shown
         observation = f"{observation}\n\n{facts}"
     return trajectory.extended(_told(taken, cell, observation, settings))
 
 
 def _told(taken: Step, cell: RunCell, observation: str, settings: RunSettings) -> Step:
-    """The step with its observation, which begins with the cell where a person changed it."""
+    """Return the step with its observation, which begins with the cell if a person changed it."""
     if taken.is_edited:
         source = shorten(cell.source, settings.observation_chars)
         observation = prompts.fill(
@@ -409,7 +409,7 @@ def _after_void(
 
 
 def _temperature(trajectory: Trajectory, settings: RunSettings) -> float:
-    """Higher after a turn that was not good enough: else a small model takes it again."""
+    """Return the temperature, higher after a bad turn, which a small model would repeat."""
     last = trajectory.steps[-1] if trajectory.steps else None
     if settings.retry_temperature is None or not trajectory.assists.retry_temperature:
         return settings.temperature

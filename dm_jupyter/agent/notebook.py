@@ -1,4 +1,4 @@
-"""A notebook without a browser: cells run in a `CellRunner` and are kept as an .ipynb file."""
+"""A notebook without a browser: cells run in a `CellRunner` and are saved in an .ipynb file."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
 __all__ = ["HeadlessNotebook", "plain_kernel", "with_outputs"]
 
 _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
-"""How a cell must have ended to stay a code cell; one that hung or was refused would again."""
+"""Statuses of cells that stay code cells; one that hung or was denied would do so again."""
 
 _WITH_IDS = 5
-"""The minor version of nbformat 4 from which cells have ids."""
+"""The first minor version of nbformat 4 whose cells have ids."""
 _CHANGED = "was changed by somebody else meanwhile and is left as it is"
 
 
@@ -46,17 +46,17 @@ class _Ran:
     cell_id: str
     source: str
     place: int
-    """Among the notebook's cells."""
+    """Index among the notebook's cells."""
     thought: int | None
-    """The place of the words above it, which speak of it alone."""
+    """Index of the text cell above it, which is about this cell only."""
 
 
 class HeadlessNotebook:
-    """Implements `Notebook`; saved after every cell, so that nothing is lost when a run breaks.
+    """A `Notebook` that is saved after every cell, so that nothing is lost if a run breaks.
 
-    Text and outputs are written so that a page which shows the notebook loads nothing for them.
+    Text and outputs are sanitized, so that a page that shows the notebook loads nothing for them.
 
-    A run that breaks before its first cell leaves no file: there is nothing in it to keep.
+    A run that breaks before its first cell leaves no file, since there is nothing to keep.
     """
 
     def __init__(
@@ -66,25 +66,25 @@ class HeadlessNotebook:
         path: Path | None = None,
         continued: Surroundings | None = None,
     ) -> None:
-        """Makes an empty notebook, or goes on from one.
+        """Create an empty notebook, or continue one.
 
         Args:
-            runner: where cells run.
+            runner: the runner of the cells.
             databases: names of the database files that `sql` cells query.
             path: where the notebook is saved, from its first cell on; `None` keeps it in memory.
-            continued: what the run goes on from, such as the notebook at `path`.
+            continued: what the run continues, such as the notebook at `path`.
         """
         self._runner = runner
         self._sql = SqlCells(databases)
         self.path = path
         self._on_disk = continued.content if continued else None
-        """What the file must still hold when it is written; `None` where it may be anything."""
+        """The content that the file must still have when written; `None` for any."""
         self._ran: list[_Ran] = []
         """The cells that ran, in order."""
         self._thought: int | None = None
-        """The place of the words above the cell that runs; `None` where there are none."""
+        """The index of the text cell above the running cell; `None` if there is none."""
         self.has_cells = False
-        """Whether a cell was given to the kernel; until then there is no file."""
+        """Whether a cell was sent to the kernel; until then there is no file."""
         self.document = (
             copy.deepcopy(continued.document)
             if continued and continued.document is not None
@@ -92,11 +92,11 @@ class HeadlessNotebook:
         )
 
     def ask(self, task: Task) -> None:
-        """Puts the question above the cells to come; the file is not written yet."""
+        """Add the question above the cells to come, without writing the file yet."""
         self.document.cells.append(_text_cell(question_words(task), role="question"))
 
     async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
-        """Writes the thought and the cell, runs it and keeps its outputs.
+        """Write the thought and the cell, run it and keep its outputs.
 
         Raises:
             NotebookError: the file can't be written.
@@ -123,10 +123,10 @@ class HeadlessNotebook:
         return ExecutedCell(cell, result)
 
     def branched(self, runner: CellRunner) -> HeadlessNotebook:
-        """Returns a copy, in memory alone, whose next cells run in a branch of the state.
+        """Return an in-memory copy whose next cells run in a branch of the state.
 
         Args:
-            runner: the branch.
+            runner: the runner of the branch.
         """
         other = HeadlessNotebook(runner)
         other._sql = copy.copy(self._sql)
@@ -135,7 +135,7 @@ class HeadlessNotebook:
         return other
 
     def finish(self, trajectory: Trajectory) -> None:
-        """Writes the answer, or why there is none, and the trajectory into the metadata.
+        """Write the answer, or why there is none, and the trajectory into the metadata.
 
         Raises:
             NotebookError: the file can't be written.
@@ -154,9 +154,9 @@ class HeadlessNotebook:
         self._write(cell)
 
     def save(self) -> None:
-        """Writes the file whole or not at all; the former version stays when that fails.
+        """Write the file atomically; the former version stays if that fails.
 
-        Does nothing before the first cell.
+        Before the first cell, do nothing.
 
         Raises:
             NotebookError: the file can't be written; the message says where the notebook is now.
@@ -178,7 +178,7 @@ class HeadlessNotebook:
             self._on_disk = text.encode()
 
     def _fold(self, trajectory: Trajectory) -> None:
-        """Folds failed attempts and what the answer does not need, with the words above them."""
+        """Fold failed attempts and cells that the answer does not need, with the text above."""
         for place in needless_cells(trajectory, [one.source for one in self._ran]):
             ran = self._ran[place]
             places = [ran.place] if ran.thought is None else [ran.thought, ran.place]
@@ -198,7 +198,7 @@ class HeadlessNotebook:
 
 
 def plain_kernel() -> dict[str, Any]:
-    """Returns the metadata that makes the notebook run with the Python of whoever opens it."""
+    """Return metadata with which the notebook runs in the Python of whoever opens it."""
     return {
         "kernelspec": {
             "name": "python3",
@@ -215,11 +215,11 @@ def _text_cell(text: str, role: str = "") -> Any:
 
 
 async def with_outputs(source: str, result: CellResult) -> Any:
-    """Returns a cell with its outputs; a server's event loop does not wait for very long ones.
+    """Return a cell with its outputs; very long ones don't block a server's event loop.
 
     Args:
-        source: of the cell.
-        result: what became of it; one that can't be run again becomes words.
+        source: the code of the cell.
+        result: the cell's result; a cell that can't be run again becomes a text cell.
     """
     if any(isinstance(x, Display) and is_heavy(x.data) for x in result.outputs):
         return await asyncio.to_thread(_finished_cell, source, result)
@@ -227,7 +227,7 @@ async def with_outputs(source: str, result: CellResult) -> Any:
 
 
 def _finished_cell(source: str, result: CellResult) -> Any:
-    """The cell with its outputs; one that can't be run again becomes words."""
+    """Return the cell with its outputs; one that can't be run again becomes a text cell."""
     if result.status not in _RERUNNABLE:
         why = result.message or f"This cell was stopped: {result.status}."
         fence = "````" if "```" in source else "```"
@@ -240,5 +240,5 @@ def _finished_cell(source: str, result: CellResult) -> Any:
     if result.facts:
         cell.metadata["dm_jupyter"] = {"facts": [fact.to_json() for fact in result.facts]}
     if result.status is CellStatus.ERROR:
-        cell.metadata["tags"] = ["raises-exception"]  # so that Run All goes on after it
+        cell.metadata["tags"] = ["raises-exception"]  # so that Run All continues after it
     return cell

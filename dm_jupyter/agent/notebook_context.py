@@ -1,10 +1,10 @@
-"""What a model is told of the notebook around a question, within a budget of characters.
+"""The context that a model gets from the notebook around a question, within a character budget.
 
-In this order: the selected cell and what it showed, the variables that are alive, the cells nearest
-to it, the headings of the rest, the data files near by.
+The order is: the selected cell and its output, the live variables, the cells nearest to it, the
+headings of the rest, and the data files nearby.
 
-Covered: texts that look like keys, and texts assigned to names that say so, are left out. Not
-covered: secrets that look like nothing, and whatever the data itself contains.
+Covered: texts that look like keys, and texts assigned to names that suggest one, are left out. Not
+covered: secrets that look like ordinary text, and whatever the data itself contains.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ __all__ = [
 ]
 
 PartKind = Literal["selection", "variables", "cells", "files", "earlier"]
-"""What of a notebook the model is told, and each can be switched off; the last are its runs."""
+"""Parts of a notebook that the model is shown, each with a switch; `earlier` is its runs."""
 _LOCAL_CHARS = 1_600
-"""Of what a model on this machine is told of the notebook: it reads some 40 tokens a second."""
+"""Budget for a model on this machine, which reads some 40 tokens a second."""
 _ENDPOINT_CHARS = 12_000
 _SHARES = {"selection": 0.4, "variables": 0.35, "cells": 0.8, "files": 0.2}
-"""Of what the parts before it have left; the cells are given room for the files after them."""
+"""Share of what the parts before it have left; cells leave room for the files after them."""
 _CELL_SHARE = 0.5
-"""Of one cell's room, for what it showed."""
+"""Share of a cell's room for its output."""
 _CUT_WORDS = 60
-"""Characters of the line that says how much was cut, and of what stands around a cell."""
+"""Characters of the line that says how much was cut, and of the text around a cell."""
 _CELL_CHARS = 1_200
-"""The most of a cell that is not selected."""
+"""Most characters of a cell that is not selected."""
 _LEAST_CHARS = 80
-"""Of a cell less would tell nothing."""
+"""Fewest characters of a cell; fewer would say nothing."""
 TOLD = "told"
-"""The role of a cell that the model is told of elsewhere."""
+"""The role of a cell that the model is shown elsewhere."""
 _OWN_ROLES = frozenset({"question", "thought", "answer", TOLD})
-"""Cells that repeat what the model is told of the runs before."""
+"""Roles of cells that repeat what the model is shown of earlier runs."""
 _HEADINGS = 20
 _KEY_LIKE = re.compile(
     r"""(?x)
@@ -67,7 +67,7 @@ _ASSIGNED = re.compile(
     ([^"'\n]{4,}) (["'])
     """
 )
-"""Every repetition before the sign has a bound: a text of a kernel may be made to take long."""
+"""A pattern whose repetitions before the sign are bounded, against hostile text of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +78,14 @@ class NotebookCell:
     """`code` or `markdown`."""
     source: str
     output: str = ""
-    """What it shows, as text."""
+    """The output as text."""
     count: int | None = None
-    """The number left of a code cell that ran."""
+    """The execution count of a code cell that ran."""
     role: str = ""
-    """What it is to an earlier run of the analyst: `cell`, `answer`, …; empty for the person's."""
+    """Its role in an earlier run of the analyst: `cell`, `answer`, …; empty for the person's."""
     id: str = ""
     figures: tuple[str, ...] = ()
-    """Its figures that are no pictures: each a bundle of media types as JSON, in no words yet."""
+    """Figures that are not pictures, each a bundle of media types as JSON, not yet in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +94,26 @@ class NotebookView:
 
     cells: Sequence[NotebookCell] = ()
     selected: int = -1
-    """Place of the selected cell; -1 for none."""
+    """Index of the selected cell; -1 for none."""
     tables: Sequence[Mapping[str, Any]] = ()
     """DataFrames alive in the kernel, each with `name`, `kind`, `shape` and `columns`."""
     values: Sequence[Mapping[str, str]] = ()
     """Other variables, each with `name`, `kind` and `text`."""
     files: Sequence[tuple[str, int]] = ()
-    """Data files near by: name, size in bytes."""
+    """Data files nearby: name, size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextPart:
-    """A piece of what the model is told, which a person can look at and switch off."""
+    """A part of the context, which a person can view and switch off."""
 
     kind: str
-    """One of `PartKind`; of a run also `data`, `links` and `changes`."""
+    """One of `PartKind`; a run also has `data`, `links` and `changes`."""
     text: str
 
 
 def context_chars(*, is_local: bool) -> int:
-    """Returns the most that a model is told of a notebook.
+    """Return the most characters of a notebook that a model is shown.
 
     Args:
         is_local: whether the model runs on this machine, started by us.
@@ -124,11 +124,11 @@ def context_chars(*, is_local: bool) -> int:
 def notebook_context(
     view: NotebookView, chars: int, withheld: Iterable[str] = ()
 ) -> tuple[ContextPart, ...]:
-    """Returns what the model is told, most important first; no empty parts.
+    """Return the parts that the model is shown, most important first, without empty ones.
 
     Args:
         view: the notebook.
-        chars: the most of all parts together.
+        chars: most characters of all parts together.
         withheld: kinds of parts that the person has switched off.
     """
     makers = {"selection": _selection, "variables": _variables, "cells": _cells, "files": _files}
@@ -145,16 +145,16 @@ def notebook_context(
 
 
 def item_count(part: ContextPart) -> int:
-    """Returns how many cells, variables or files a part tells of; 1 for one of another kind."""
+    """Return how many cells, variables or files a part lists; 1 for a part of another kind."""
     sign = {"cells": r"^\[(?:\d+|not run)\]$", "variables": "^- ", "files": "^- "}.get(part.kind)
     return len(re.findall(sign, part.text, re.MULTILINE)) if sign else 1
 
 
 def cells_of_document(document: Mapping[str, Any]) -> list[NotebookCell]:
-    """Returns the cells of a notebook's file.
+    """Return the cells of a notebook file.
 
     Args:
-        document: as nbformat 4 has it.
+        document: the notebook in nbformat 4.
     """
     return [
         NotebookCell(
@@ -186,7 +186,7 @@ def _variables(view: NotebookView, chars: int) -> str:
 
 
 def _cells(view: NotebookView, chars: int) -> str:
-    """The cells around the selected one, as many as fit, in their order; headings of the rest."""
+    """Return as many cells around the selected one as fit, in order, and the headings."""
     middle = view.selected if 0 <= view.selected < len(view.cells) else len(view.cells)
     near = sorted(
         (place for place, cell in enumerate(view.cells) if _is_told(cell) and place != middle),
@@ -210,7 +210,7 @@ def _cells(view: NotebookView, chars: int) -> str:
 
 def _files(view: NotebookView, chars: int) -> str:
     lines = ["Data files near by (look at one before you use it):"]
-    # A name is whatever made the file: it stays on its line.
+    # A file name may contain anything: it is kept on one line.
     lines += [f"- {' '.join(name.split())} ({size / 1e3:,.1f} kB)" for name, size in view.files]
     return "\n".join(_fitting(lines, chars)) if len(lines) > 1 else ""
 
@@ -231,7 +231,7 @@ def _headings(view: NotebookView) -> list[str]:
 
 
 def _cell_text(cell: NotebookCell, chars: int) -> str:
-    """The cell's source and what it showed, cut in the middle where they are too long."""
+    """Return the cell's source and output, cut in the middle if they are too long."""
     if chars < _LEAST_CHARS:
         return ""
     output = cell.output.strip()
@@ -257,9 +257,9 @@ def _table_line(table: Mapping[str, Any]) -> str:
 
 
 def _fitting(lines: list[str], chars: int) -> list[str]:
-    """The first lines, as many as fit; the last one says how many are left out.
+    """Return as many lines as fit; the last one says how many are left out.
 
-    The head alone says nothing: then there is no line at all.
+    Return no line if only the heading fits, since it says nothing.
     """
     if sum(len(line) + 1 for line in lines) <= chars + 1:
         return lines
@@ -300,5 +300,5 @@ def _cleaned(cell: NotebookCell) -> NotebookCell:
 
 
 def without_secrets(text: str) -> str:
-    """Returns the text without what looks like a key, or is assigned to a name that says so."""
+    """Return the text without apparent keys, and texts assigned to names that suggest one."""
     return _KEY_LIKE.sub("[secret]", _ASSIGNED.sub(r"\1[secret]\3", text))

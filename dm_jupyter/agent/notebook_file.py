@@ -1,4 +1,4 @@
-"""The files of notebooks: read whole and checked, written whole or not at all."""
+"""Notebook files, which are validated when read and written atomically."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["new_names", "read_notebook", "replace_text", "write_elsewhere", "wri
 P = TypeVar("P", bound=PurePath)
 _MOST_BYTES = 64 * 2**20
 _MOST_NAMES = 1_000
-"""Names that are tried for a new file."""
+"""Limit for the names that are tried for a new file."""
 
 
 def read_notebook(path: Path) -> tuple[bytes, Any]:
-    """Returns the file of a notebook and what it holds, as nbformat 4 has it.
+    """Return the bytes of a notebook file and its document in nbformat 4.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
-        NotebookError: there is none, it is none that can be read, or it is too large.
+        NotebookError: the file is missing, is not a readable notebook, or is too large.
     """
     try:
         content = path.read_bytes()
@@ -54,11 +54,11 @@ def _read(text: str) -> Any:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Writes a file, over the one that is there; the former one stays when that fails.
+    """Write a file atomically over an existing one, which stays if writing fails.
 
     Args:
-        path: of the file.
-        text: all of it.
+        path: path of the file.
+        text: its entire text.
 
     Raises:
         OSError: it can't be written.
@@ -70,11 +70,11 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def write_new(wanted: Path, text: str) -> Path:
-    """Writes a new file, and never over another; returns where it is.
+    """Write a new file, never over another one, and return its path.
 
     Args:
-        wanted: where it should be; where that name is taken, a number is added to it.
-        text: all of it.
+        wanted: the preferred path; if that name is taken, a number is added to it.
+        text: its entire text.
 
     Raises:
         OSError: it can't be written; nothing is left of it then.
@@ -90,18 +90,18 @@ def write_new(wanted: Path, text: str) -> Path:
 
 
 def new_names(wanted: P) -> Iterator[P]:
-    """Yields the names to try for a new file: the one that is wanted, then with numbers."""
+    """Yield the names to try for a new file: the wanted one, then numbered ones."""
     yield wanted
     for number in range(2, _MOST_NAMES):
         yield wanted.with_name(f"{wanted.stem}-{number}{wanted.suffix}")
 
 
 def _place(temporary: Path, path: Path) -> None:
-    """Gives a written file its name, unless another has it.
+    """Give a written file its name, unless another file has it.
 
     Raises:
-        FileExistsError: another has it.
-        OSError: it can't be had.
+        FileExistsError: another file has it.
+        OSError: the file can't get the name.
     """
     try:
         path.hardlink_to(temporary)
@@ -119,7 +119,7 @@ def _place(temporary: Path, path: Path) -> None:
 
 @contextlib.contextmanager
 def _written(folder: Path, stem: str, text: str) -> Iterator[Path]:
-    """A hidden file with the text, on disk; it is gone afterwards unless it has got a name."""
+    """Yield a hidden file with the text, synced to disk; remove it unless it was renamed."""
     descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{stem[:40]}-")
     temporary = Path(name)
     try:
@@ -135,12 +135,12 @@ def _written(folder: Path, stem: str, text: str) -> Iterator[Path]:
 
 
 def write_elsewhere(path: Path, text: str, why: str) -> str:
-    """Keeps a notebook in the temporary folder; returns the message that says so.
+    """Save a notebook in the temporary folder, and return the message that says so.
 
     Args:
-        path: where it could not be written.
-        text: all of it.
-        why: it could not, as a clause.
+        path: the path that could not be written.
+        text: the entire text of the notebook.
+        why: the reason, as a clause.
     """
     refuge = Path(tempfile.gettempdir()) / f"{path.stem}-{os.getpid()}.ipynb"
     try:

@@ -1,4 +1,4 @@
-"""What a run writes into a notebook besides cells: the question above, the answer below."""
+"""The text that a run adds to a notebook: the question above its cells, the answer below."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CODE_OR_DOLLAR = re.compile(r"(?s)(?P<code>```.*?```|`[^`\n]*`)|(?<![\\$])\$(?=
 
 
 def question_words(task: Task) -> str:
-    """Returns the words above the first cell: the question and what came with it."""
+    """Return the words above the first cell: the question, its constraints, format and files."""
     parts = [f"## {task.question.strip()}"]
     parts += [text for text in (task.constraints, task.answer_format) if text]
     if task.files:
@@ -30,7 +30,7 @@ def question_words(task: Task) -> str:
 
 
 def closing_words(trajectory: Trajectory) -> str:
-    """Returns the words below the last cell: the answer, or why there is none."""
+    """Return the words below the last cell: the answer, or why there is none."""
     if trajectory.stop is StopReason.ANSWERED:
         words = f"## Answer\n\n{_plain_dollars(shown_answer(trajectory).text)}"
         if trajectory.ending:
@@ -46,15 +46,15 @@ def closing_words(trajectory: Trajectory) -> str:
 
 
 def _plain_dollars(answer: str) -> str:
-    """The answer with its amounts of money marked: two of them would be taken for a formula."""
+    """Return the answer with escaped dollar signs: two amounts would be read as a formula."""
     return _CODE_OR_DOLLAR.sub(lambda found: found["code"] or r"\$", answer)
 
 
 def cut_words(result: CellResult) -> Stream | None:
-    """Returns the last output of a cell of which output was cut; `None` where none was.
+    """Return the note on cut output to append to a cell; `None` if nothing was cut.
 
     Args:
-        result: what became of the cell.
+        result: the cell's result.
     """
     if not result.cut_bytes:
         return None
@@ -63,22 +63,22 @@ def cut_words(result: CellResult) -> Stream | None:
 
 
 def folded_marks(cell_type: str, kept: object) -> dict[str, Any]:
-    """Returns the metadata by which Jupyter shows a cell folded.
+    """Return the metadata by which Jupyter shows a cell folded.
 
     Args:
-        cell_type: of the cell.
-        kept: what its metadata holds under `jupyter`; other keys of it stay.
+        cell_type: the type of the cell.
+        kept: the value of `jupyter` in its metadata, whose other keys stay.
     """
     others = dict(kept) if isinstance(kept, Mapping) else {}
     if cell_type != "code":
         return {"jupyter": {**others, "source_hidden": True}}
-    # JupyterLab goes by `collapsed` for outputs, others by `outputs_hidden`.
+    # For outputs, JupyterLab reads `collapsed`, others read `outputs_hidden`.
     hidden = {"source_hidden": True, "outputs_hidden": True}
     return {"jupyter": {**others, **hidden}, "collapsed": True}
 
 
 def why_no_answer(trajectory: Trajectory) -> str:
-    """Returns why an ended run has no answer, as a clause; empty when it has one."""
+    """Return why an ended run has no answer, as a clause; "" if it has one."""
     detail = trajectory.stop_detail
     match trajectory.stop:
         case StopReason.ANSWERED:
@@ -95,7 +95,7 @@ def why_no_answer(trajectory: Trajectory) -> str:
 
 
 def _way_out(stop: StopReason | None) -> str:
-    """What the person can do next."""
+    """Return what the person can do next."""
     match stop:
         case StopReason.TURN_LIMIT | StopReason.BUDGET:
             return "Ask for the next part, or ask a narrower question."
@@ -105,7 +105,7 @@ def _way_out(stop: StopReason | None) -> str:
 
 
 def _files_of(trajectory: Trajectory) -> str:
-    """A line with the files that the run has made, changed or removed; empty where it has none."""
+    """Return a line with the files that the run created, changed or removed; "" if none."""
     results = [step.result for step in trajectory.steps if step.result is not None]
     found = {change.path: change for result in results for change in result.files}
     named = [_file(change) for change in found.values() if change.state == "written"]

@@ -1,4 +1,4 @@
-"""What the model is told of a cell: its output and its error, cut to a size it can read."""
+"""What the model is shown of a cell: its output and its error, cut to a size it can read."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NOISE_KIND = re.compile(
     r"(?:Future|Deprecation|PendingDeprecation|VisibleDeprecation|\w*Deprecated|Pandas\w*|Performance|Dtype"
     r"|Import|Resource)Warning"
 )
-"""Of a library's versions, its speed and its own types."""
+"""Warnings about a library's versions, its speed and its own types."""
 _NOISE_TEXT = re.compile(
     r"\bfindfont:|Glyph \d+.*missing from|font family|Matplotlib is building the font cache"
 )
 _MOST_PICTURES, _PICTURE_CHARS = 2, 1_500_000
 _PICTURES = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
-"""Types that every endpoint takes, with the bytes that such a file begins with."""
+"""Media types that every endpoint accepts, with the first bytes of such a file."""
 
 
 def shorten(text: str, limit_chars: int) -> str:
-    """Returns `text`, or its head and its tail with a line between that says how much was cut."""
+    """Return `text`, or its head and tail around a line that says how much was cut."""
     if len(text) <= limit_chars:
         return text
     head = limit_chars * 2 // 3
@@ -37,12 +37,12 @@ def shorten(text: str, limit_chars: int) -> str:
 
 
 def describe(result: CellResult, limit_chars: int = 4000, *, is_quiet: bool = True) -> str:
-    """Returns what a cell printed, showed and raised, in order, as plain text.
+    """Return what a cell printed, showed and raised, in order, as plain text.
 
     Args:
-        result: what became of the cell.
-        limit_chars: the length that the output is cut to; an error is kept whole beside it.
-        is_quiet: whether named noise of libraries is left out; what speaks of the data never is.
+        result: the cell's result.
+        limit_chars: the length to which the output is cut; an error is added in full.
+        is_quiet: whether known noise of libraries is left out; warnings about the data never are.
     """
     said = (_shown(output, is_quiet=is_quiet) for output in result.outputs)
     shown = "\n".join(filter(None, said))
@@ -61,16 +61,16 @@ def describe(result: CellResult, limit_chars: int = 4000, *, is_quiet: bool = Tr
 
 
 def figures_in(result: CellResult) -> list[str]:
-    """Returns what the figures of a cell show, in words."""
+    """Return what the figures of a cell show, in words."""
     shown = [output for output in result.outputs if isinstance(output, Display)]
     return [words for output in shown if (words := figure_words(output.data))]
 
 
 def pictures_in(result: CellResult) -> tuple[str, ...]:
-    """Returns the last figures of a cell as `data:` addresses; none that is no picture, or large.
+    """Return the last figures of a cell as `data:` URLs, without invalid or large pictures.
 
     Args:
-        result: what became of the cell; its kernel may have put anything into it.
+        result: the cell's result, into which its kernel may have put anything.
     """
     shown = [output for output in result.outputs if isinstance(output, Display)]
     found = [
@@ -83,7 +83,7 @@ def pictures_in(result: CellResult) -> tuple[str, ...]:
 
 
 def _picture(data: object, begin: bytes) -> str:
-    """The picture in base64 without white space; empty for what is none."""
+    """Return the picture in base64 without white space; "" if it is not a picture."""
     if not isinstance(data, str) or len(data) > _PICTURE_CHARS:
         return ""
     text = "".join(data.split())
@@ -106,9 +106,9 @@ def _shown(output: Stream | Display | CellError, *, is_quiet: bool) -> str:
 
 
 def _without_noise(text: str) -> str:
-    """Standard error without what libraries say of themselves, which misleads small models.
+    """Return standard error without what libraries say of themselves, which misleads small models.
 
-    Every other warning stays, such as `Mean of empty slice`: without the place in the library.
+    Every other warning stays, such as `Mean of empty slice`, but without its path in the library.
     """
     kept: list[str] = []
     is_warned = False
@@ -125,7 +125,7 @@ def _without_noise(text: str) -> str:
 
 
 def _limit_text(result: CellResult) -> str:
-    """The limit by its name, and the line of the cell that it interrupted; empty for no limit."""
+    """Return the limit's name and the line of the cell that it interrupted; "" if none."""
     name = limit_met(result)
     if not name:
         return ""
@@ -136,7 +136,7 @@ def _limit_text(result: CellResult) -> str:
 
 
 def _error_text(error: CellError) -> str:
-    """The exception, and the line of the cell that raised it."""
+    """Return the exception, and the line of the cell that raised it."""
     trace = without_colours("\n".join(error.traceback))
     line = failing_line(error)
     where = f"line: {line}\n" if line else ""

@@ -1,8 +1,8 @@
-"""The last answered question of a notebook's file, and the code cells that ran up to its answer.
+"""The last answered question of a notebook file, and the code cells that ran up to its answer.
 
-Covered: notebooks that the panel and the command line have written, with cells of the person's
-among them, and files that somebody has edited by hand. Not covered: cells that a person ran in
-another order than they stand in; run again, they show something else.
+Covered: notebooks that the panel and the command line have written, also with cells of the person,
+and files that somebody has edited by hand. Not covered: cells that a person ran in another order
+than the notebook's; run again, they show something else.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ class OutlineCell:
     """A code cell that has run."""
 
     name: str
-    """How to call it to a person, such as `[3]`."""
+    """The cell's name for a person, such as `[3]`."""
     node: Any
-    """As nbformat has it."""
+    """The cell as an nbformat node."""
     has_failed: bool
 
     @property
     def source(self) -> str:
-        """Its text."""
+        """The code of the cell."""
         return str(self.node["source"])
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A question, its answer, and what ran up to there."""
+    """A question, its answer, and the cells that ran up to the answer."""
 
     question: Any
-    """The cell with the question, as nbformat has it; `None` where it was taken out."""
+    """The cell with the question as an nbformat node; `None` if it was removed."""
     answer: Any
     """The cell with the answer."""
     cells: tuple[OutlineCell, ...]
     first: int
-    """The place of the first cell of the answer's own run."""
+    """Index of the first cell of the answer's own run."""
 
     @property
     def rests_on(self) -> frozenset[int]:
-        """The places of the cells whose outputs the answer rests on."""
+        """The indices of the cells whose outputs the answer rests on."""
         return answer_cells(self._shown(), self._links(), self.first)
 
     @property
     def needed(self) -> frozenset[int]:
-        """The places of the cells that must run for those."""
+        """The indices of the cells that must run for those."""
         return needed_for(self._shown(), self.rests_on)
 
     def _shown(self) -> list[ShownCell]:
@@ -75,14 +75,14 @@ class Outline:
 
 
 def outline_of(document: Mapping[str, Any], run_id: str = "") -> Outline:
-    """Returns the answered question of a notebook: that of a run, else the last one.
+    """Return the answered question of a notebook: that of a run, else the last one.
 
     Args:
-        document: the notebook, as nbformat 4 has it.
-        run_id: of the run; empty for the last answer.
+        document: the notebook in nbformat 4.
+        run_id: id of the run; empty for the last answer.
 
     Raises:
-        NotebookError: there is no answer, or no cell that ran for it.
+        NotebookError: there is no answer, or no cell ran for it.
     """
     nodes = document["cells"]
     answers = [at for at, node in enumerate(nodes) if _is_answer(node, run_id)]
@@ -100,7 +100,7 @@ def outline_of(document: Mapping[str, Any], run_id: str = "") -> Outline:
 
 
 def outputs_of(node: Mapping[str, Any]) -> tuple[Output, ...]:
-    """Returns the outputs of a code cell; without those that are none."""
+    """Return the outputs of a code cell, without invalid ones."""
     found: list[Output] = []
     for raw in node.get("outputs") or ():
         with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
@@ -117,7 +117,7 @@ def _is_answer(node: Mapping[str, Any], run_id: str) -> bool:
 
 
 def _start_of(nodes: Sequence[Mapping[str, Any]], end: int) -> int | None:
-    """The place of the question that an answer is for; `None` where it was taken out."""
+    """Return the index of an answer's question; `None` if it was removed."""
     run = _mark(nodes[end]).get("run")
     above = range(end - 1, -1, -1)
     marked = (

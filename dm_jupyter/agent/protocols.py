@@ -1,4 +1,4 @@
-"""Where the loop's cells are written and run."""
+"""The `Notebook` protocol, through which the loop writes and runs its cells."""
 
 from __future__ import annotations
 
@@ -13,20 +13,21 @@ __all__ = ["ExecutedCell", "Notebook"]
 
 @dataclass(frozen=True, slots=True)
 class ExecutedCell:
-    """A cell as it ran, and what became of it."""
+    """A cell as it ran, and its result."""
 
     cell: RunCell
-    """Another one than was asked for where a person changed it before it ran."""
+    """The cell that ran, which differs from the requested one if a person changed it before."""
     result: CellResult
 
 
 class Notebook(Protocol):
-    """Where cells are written and run. Called by `step`, one call at a time.
+    """A place to write and run cells. Called by `step`, one call at a time.
 
-    An implementation may not assume that a cell ends by itself (its limits see to that), nor that
-    the caller waits: cancelling `run` interrupts the cell, keeps its output so far and re-raises.
+    An implementation may not assume that a cell ends by itself: its limits end it. Nor may it
+    assume that the caller waits: cancelling `run` interrupts the cell, keeps its output so far and
+    re-raises.
     """
 
     async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
-        """Writes the thought and the cell, runs it, keeps and returns what became of it."""
+        """Write the thought and the cell, run it, keep its result and return it."""
         ...

@@ -1,4 +1,4 @@
-"""Many runs at one task, on one pool: each has a notebook in memory and a state of its own."""
+"""Many runs on one task and one pool, each with a notebook in memory and a state of its own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["Pool", "Rollout", "RolloutContext", "Runner", "settings_for"]
 
 
 class Runner(CellRunner, Protocol):
-    """What a pool hands out: `PooledRunner` of `kernel_sandbox.runners`, or one of a cluster."""
+    """A runner of a pool: `PooledRunner` of `kernel_sandbox.runners`, or one of a cluster."""
 
     @property
     def containment(self) -> Containment:
@@ -35,11 +35,11 @@ class Runner(CellRunner, Protocol):
         ...
 
     def branch(self) -> AbstractAsyncContextManager[Runner]:
-        """Opens a runner that goes on from here by itself."""
+        """Open a runner that continues from here independently."""
         ...
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files that the code made into a folder."""
+        """Copy the files that the code created into a folder."""
         ...
 
 
@@ -49,25 +49,25 @@ class Pool(Protocol):
     def runner(
         self, inputs: Mapping[str, Path] | None = None
     ) -> AbstractAsyncContextManager[Runner]:
-        """Opens a runner once there is a place for it."""
+        """Open a runner once a slot is free."""
         ...
 
 
 class Rollout:
-    """One run's notebook and what holds its state; implements `Notebook`."""
+    """One run's notebook and the runner with its state; implements `Notebook`."""
 
     def __init__(self, runner: Runner, notebook: HeadlessNotebook) -> None:
-        """Takes both over; made by `RolloutContext.open_rollout`.
+        """Create the rollout from both parts; called by `RolloutContext.open_rollout`.
 
         Args:
-            runner: where cells run.
-            notebook: where they are written; its cells run in the runner.
+            runner: the runner of the cells.
+            notebook: the notebook with the cells, which run in the runner.
         """
         self._runner = runner
         self.notebook = notebook
 
     async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
-        """Writes the thought and the cell, runs it and keeps its outputs.
+        """Write the thought and the cell, run it and keep its outputs.
 
         Raises:
             SandboxError: no process could be started for it.
@@ -77,24 +77,24 @@ class Rollout:
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[Rollout]:
-        """Opens a rollout that goes on from here by itself, its notebook a copy of this one."""
+        """Open a rollout that continues from here independently, with a copy of the notebook."""
         async with self._runner.branch() as runner:
             yield Rollout(runner, self.notebook.branched(runner))
 
     async def finish(self, trajectory: Trajectory, folder: Path) -> Trajectory:
-        """Copies the files that the code made into a folder, and writes the notebook's end.
+        """Copy the files that the code created into a folder, and write the notebook's end.
 
-        Where the files are too large together none is kept.
+        If the files are too large together, none is kept.
 
         Args:
-            trajectory: it has ended.
-            folder: where the files go, made if missing.
+            trajectory: the run, which has ended.
+            folder: the folder for the files, created if missing.
 
         Returns:
-            The trajectory with what its code was confined by, and a word on files that are lost.
+            The trajectory with the containment of its code, and a note on files that are lost.
 
         Raises:
-            SandboxError: they can't be read or written.
+            SandboxError: the files can't be read or written.
         """
         try:
             await self._runner.collect(folder)
@@ -108,31 +108,32 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True)
 class RolloutContext:
-    """One task, and all that the runs at it have in common."""
+    """One task, and everything that its runs have in common."""
 
     task: Task
     pool: Pool
     folder: Path
-    """Gets the files that the runs' code made, a folder for each run where there are several."""
+    """The folder for the files that the runs' code created, with a subfolder for each of several
+    runs."""
     names: Mapping[str, Path] | None = None
-    """How code calls each file, to where it lies; `None` for bare names."""
+    """Map from each file's name in the code to its path; `None` for bare names."""
     data_context: DataContext = field(default_factory=DataContext)
     """What the model is shown of the files; `with_data_context` fills it."""
     run: RunSettings = field(default_factory=RunSettings)
     dialect: str = "markdown"
     agree: Agree = say_the_same
-    """Whether two runs say the same."""
+    """Whether two runs give the same answer."""
     emit: Emit = lambda _: None
-    """Gets the events of all runs."""
+    """The callback for the events of all runs."""
 
     async def with_data_context(self, reader: ProfileReader) -> RolloutContext:
-        """Returns the context after a look at the task's files.
+        """Return the context with the data context of the task's files.
 
         Args:
-            reader: reads them.
+            reader: the reader of the files.
 
         Raises:
-            DataFileError: a file can't be read; the message names it and the way out.
+            DataFileError: a file can't be read; the message names it and how to fix it.
             SandboxError: no worker can be started to read it.
         """
         names = names_for(self.task.files, None) if self.names is None else self.names
@@ -147,7 +148,7 @@ class RolloutContext:
 
     @asynccontextmanager
     async def open_rollout(self) -> AsyncIterator[Rollout]:
-        """Opens an empty notebook with the question on top, and a fresh state.
+        """Open an empty notebook with the question on top, and a fresh state.
 
         Raises:
             SandboxError: the pool is closed, or a file can't be used.
@@ -159,13 +160,13 @@ class RolloutContext:
 
 
 def settings_for(policy: Policy, settings: RunSettings) -> RunSettings:
-    """Returns the settings of a run with what is known of its model.
+    """Return the settings of a run with the known properties of its model.
 
-    That is the length of its context, and whether figures stay on this machine if they are shown.
+    These are the length of its context, and whether shown figures stay on this machine.
 
     Args:
         policy: the model.
-        settings: of the run.
+        settings: the settings of the run.
     """
     if not isinstance(policy, HttpPolicy):
         return settings

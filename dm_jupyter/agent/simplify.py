@@ -1,8 +1,8 @@
-"""A long task in short words, before a run on it: one turn of the model, as in Jupiter.
+"""Simplification of a long task before a run: one turn of the model, as in Jupiter.
 
-Jupiter (arXiv 2509.09245) has the descriptions of DSBench simplified before its agent works on
-them. Deviates: the sentences of the prompt are our own; constraints and the format of the answer
-are no part of what is restated; and it is one switch for every suite, off by default.
+Jupiter (arXiv 2509.09245) simplifies the descriptions of DSBench before its agent works on them.
+Deviations: the sentences of the prompt are our own. Constraints and the answer format are not
+restated. It is one switch for every suite, off by default.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from dm_jupyter.models.protocols import Policy, SampleRequest
 __all__ = ["AS_ASKED", "SIMPLIFY_PROMPT", "Simplified", "simplified"]
 
 SIMPLIFY_PROMPT = "simplify_task"
-"""The prompt's name."""
+"""Name of the prompt."""
 AS_ASKED = "question_as_asked"
-"""Of a task's `metadata`: the question that was restated."""
+"""Key in a task's `metadata` for the question that was restated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,19 @@ class Simplified:
     """A task, restated."""
 
     task: Task
-    """With another question, the one that was asked in its `metadata`; or as it was, where the
-    model's words are cut, or none."""
+    """The task with the new question, and the original one in its `metadata`. It is unchanged if
+    the model's words are cut or empty."""
     completion: Completion
-    """What the model said, and what that took."""
+    """The model's completion, with its cost."""
 
 
 async def simplified(task: Task, policy: Policy, seed: int = 0) -> Simplified:
-    """Returns the task in the words of the model, which is asked once.
+    """Return the task in the words of the model, which is asked once.
 
     Args:
-        task: what was asked; its constraints and its format stay.
+        task: the task; its constraints and its format stay.
         policy: the model.
-        seed: of the turn.
+        seed: seed of the turn.
 
     Raises:
         PolicyError: the model could not be sampled.

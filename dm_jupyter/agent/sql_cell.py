@@ -1,4 +1,4 @@
-"""How a `sql` block becomes a Python cell that runs in any Jupyter."""
+"""Conversion of a `sql` block to a Python cell that runs in any Jupyter."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _SHOWN_ROWS = 20
 
 
 class SqlCells:
-    """Turns the cells of one run into Python; the first `sql` cell brings the function it calls."""
+    """A converter of one run's cells to Python; the first `sql` cell needs a definition before."""
 
     def __init__(self, databases: tuple[str, ...], queries: int = 0) -> None:
-        """Begins with a kernel that knows nothing.
+        """Start with a kernel without definitions.
 
         Args:
             databases: names of the database files that `sql` cells query.
-            queries: results with numbers up to this one are taken.
+            queries: the highest number of a result that is already in use.
         """
         self._databases = databases
         self._queries = queries
         self.knows_function = False
-        """Whether the kernel has `run_sql`; to be set when its definition ran or was lost."""
+        """Whether the kernel has `run_sql`; set it when the definition ran or was lost."""
 
     def definition(self, cell: RunCell) -> str | None:
-        """The source to run before the cell, if the cell needs one."""
+        """Return the source to run before the cell, or `None` if the cell needs none."""
         return None if cell.language != "sql" or self.knows_function else runtime_source()
 
     def python(self, cell: RunCell) -> str:
-        """The cell as Python; called once a cell, for it numbers the queries."""
+        """Return the cell as Python; called once for each cell, since it numbers the queries."""
         if cell.language != "sql":
             return cell.source
         self._queries += 1
         return sql_as_python(cell.source, self._databases, self._queries)
 
     def changed(self, cell: RunCell, source: str) -> RunCell:
-        """The cell that a person made of the last one: a query as long as only that is another.
+        """Return the last cell as a person changed it: a query, if only its text changed.
 
         Args:
-            cell: the last one that `python` was given.
-            source: the Python that ran in its place.
+            cell: the last cell that was passed to `python`.
+            source: the Python that ran instead of it.
         """
         query = _first_query(source) if cell.language == "sql" else None
         if query and sql_as_python(query, self._databases, self._queries) == source:
@@ -56,7 +56,7 @@ class SqlCells:
 
 
 def _first_query(source: str) -> str | None:
-    """The query of a cell that `sql_as_python` may have written."""
+    """Return the query of a cell that `sql_as_python` may have written, or `None`."""
     tree = parsed(source)
     match tree.body[:1] if tree else []:
         case [ast.Assign(value=ast.Call(args=[_, ast.Constant(value=str(query))]))]:
@@ -65,17 +65,17 @@ def _first_query(source: str) -> str | None:
 
 
 def runtime_source() -> str:
-    """Returns the source of the cell that defines `run_sql`; it needs pandas alone."""
+    """Return the source of the cell that defines `run_sql`, which needs only pandas."""
     return files(__package__).joinpath("sql_runtime.py").read_text("utf-8").strip()
 
 
 def sql_as_python(query: str, databases: tuple[str, ...], number: int) -> str:
-    """Returns the Python cell that runs `query` read-only and shows the head of its result.
+    """Return the Python cell that runs `query` read-only and shows the head of its result.
 
     Args:
-        query: one SELECT; a line `-- database: NAME` in it chooses among several databases.
-        databases: names of the database files, as the code reaches them.
-        number: which result this is; it names the variable and the csv file.
+        query: one SELECT; a line `-- database: NAME` in it selects one of several databases.
+        databases: names of the database files, as the code opens them.
+        number: number of the result, which names the variable and the csv file.
     """
     named = _DATABASE.search(query)
     database = named.group(1).strip("\"'`") if named else ""

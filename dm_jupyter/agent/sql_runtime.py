@@ -1,4 +1,4 @@
-"""Read-only queries on SQLite files. Its text goes into notebooks, so it needs pandas alone."""
+"""Read-only queries on SQLite files. The source goes into notebooks, so it needs only pandas."""
 
 import sqlite3
 import time
@@ -15,7 +15,7 @@ def run_sql(
     max_rows: int = 1_000_000,
     max_seconds: float = 60.0,
 ) -> pd.DataFrame:
-    """Runs one SELECT read-only, saves its whole result as csv and returns it as a DataFrame.
+    """Run one SELECT read-only, save its entire result as csv and return it as a DataFrame.
 
     Raises:
         sqlite3.Error: the query is wrong, would write, or runs longer than `max_seconds`.

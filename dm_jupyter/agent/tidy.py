@@ -1,9 +1,9 @@
-"""A notebook to hand on: the cells that an answer needs, run again in a fresh restricted kernel.
+"""A notebook to share: the cells that an answer needs, run again in a fresh restricted kernel.
 
-What is left out is a guess from the text of the cells, and the run proves it: where the answer's
-cells show something else without the others, the new notebook keeps them all and says which cell
-it was. Covered: the notebook that was there is never touched, no file is overwritten, and nothing
-is written before all cells have run. Not covered: outputs that differ each time, such as the time.
+The cells to leave out are guessed from their text, and the run checks the guess. If the answer's
+cells show something else without the others, the new notebook keeps all cells and names that cell.
+Covered: the original notebook is never touched, no file is overwritten, and nothing is written
+before all cells have run. Not covered: outputs that differ each time, such as the time.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ class TidySettings:
     overlay: Path | None = None
     """Folder of added packages that the cells may import; `None` for none."""
     files: tuple[Path, ...] = ()
-    """Files outside of the notebook's folder that its cells may read."""
+    """Files outside the notebook's folder that its cells may read."""
     is_isolated: bool = True
-    """Whether the kernel gets namespaces of its own where the machine has them."""
+    """Whether the kernel gets namespaces of its own if the machine has them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tidied:
-    """What became of it."""
+    """The result of tidying a notebook."""
 
     path: Path
     """The new notebook."""
     kept: tuple[str, ...]
-    """How to call the cells that it holds, by their names in the notebook that was there."""
+    """Names of the cells that it contains, as in the original notebook."""
     left_out: tuple[str, ...]
     is_same: bool = True
-    """Whether the answer's cells showed what they had shown before."""
+    """Whether the answer's cells showed the same as before."""
     differs: str = ""
     """The cell that showed something else, or failed, without the others; empty for none."""
 
     def to_json(self) -> dict[str, Any]:
-        """Returns it as a JSON object."""
+        """Return the result as a JSON object."""
         return {
             "notebook": str(self.path),
             "kept": list(self.kept),
@@ -84,7 +84,7 @@ class Tidied:
 
     @property
     def words(self) -> str:
-        """What a person is told, in a sentence or two."""
+        """The result in a sentence or two for a person."""
         total = len(self.kept) + len(self.left_out)
         if not self.is_same:
             return (
@@ -105,16 +105,16 @@ async def tidy(
     on_progress: Callable[[str], None],
     run_id: str = "",
 ) -> Tidied:
-    """Runs what the last answer of a notebook needs again and writes it as a new notebook.
+    """Run the cells that a notebook's answer needs again, and write them as a new notebook.
 
     Args:
-        path: of the notebook, an absolute one; it is only read.
+        path: absolute path of the notebook, which is only read.
         settings: how it is run again.
-        on_progress: gets a line before each cell.
-        run_id: of the run whose answer is meant; empty for the last answer.
+        on_progress: callback with a line before each cell.
+        run_id: id of the run whose answer is used; empty for the last answer.
 
     Raises:
-        NotebookError: it can't be read, holds no answer, can't be run again, or the new one can't
+        NotebookError: it can't be read, has no answer, can't be run again, or the new one can't
             be written. Nothing is written then.
         SandboxError: the kernel can't run cells.
         asyncio.CancelledError: cancelled; nothing is written.
@@ -155,18 +155,18 @@ def _outline(path: Path, run_id: str) -> Outline:
 
 @dataclass(slots=True)
 class _Ran:
-    """What came of running cells again."""
+    """The result of running cells again."""
 
     nodes: dict[int, Any] = field(default_factory=dict)
-    """The cells as they are now, by their places."""
+    """The cells as they are now, by index."""
     differs: str = ""
     """The first cell of the answer that showed something else, or the first that failed."""
     failure: str = ""
-    """Why it could not be run to its end; empty where it was."""
+    """Why the run did not reach its end; empty if it did."""
 
 
 class _Again:
-    """Runs cells of a notebook again, each time in a fresh kernel."""
+    """A runner of a notebook's cells, which uses a fresh kernel each time."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Again:
         self._on_progress = on_progress
 
     async def run(self, places: Collection[int]) -> _Ran:
-        """Runs the cells at these places, in order, up to the first that fails where it had not."""
+        """Run the cells at these indices, in order, up to the first that fails unlike before."""
         settings, ran = self._settings, _Ran()
         session = KernelSession(
             settings.limits,
@@ -205,7 +205,7 @@ class _Again:
         return ran
 
     def _inputs(self) -> dict[str, Path]:
-        """What the cells may read: files below the notebook's folder, but none that they make."""
+        """Return the files that the cells may read: below the folder, but none they create."""
         document = {"cells": [cell.node for cell in self._outline.cells]}
         found = Continued(self._path, document, b"", 0).inputs
         made = made_files([EarlierCell(cell.source) for cell in self._outline.cells])
@@ -232,7 +232,7 @@ def _ended_as_before(cell: OutlineCell, result: CellResult) -> bool:
 
 
 async def _again(cell: OutlineCell, result: CellResult) -> Any:
-    """The cell with its new outputs, under its old name and marks."""
+    """Return the cell with its new outputs, under its old id and metadata."""
     node = await with_outputs(cell.source, result)
     if cell.node.get("id"):
         node["id"] = cell.node["id"]
@@ -241,7 +241,7 @@ async def _again(cell: OutlineCell, result: CellResult) -> Any:
 
 
 def _is_same(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Whether two cells show the same: their texts, errors, and what their figures tell."""
+    """Whether two cells show the same texts, errors, and figure descriptions."""
     shown, again = _parts(before), _parts(after)
     return len(shown) == len(again) and all(map(_is_same_part, shown, again))
 
@@ -256,7 +256,7 @@ class _Part:
 
 def _is_same_part(before: _Part, after: _Part) -> bool:
     if before.is_figure and after.is_figure and not (before.text and after.text):
-        return True  # a kernel that is not restricted tells nothing of its figures
+        return True  # an unrestricted kernel does not describe its figures
     return before == after
 
 
@@ -277,16 +277,16 @@ def _parts(node: Mapping[str, Any]) -> list[_Part]:
 
 
 def _plain(text: str) -> str:
-    """A text without what differs from one process to the next, and blanks that nobody sees."""
+    """Return a text without what differs between processes, and without invisible blanks."""
     lines = _ADDRESS.sub("0x", text).splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
 def _document(path: Path, outline: Outline, nodes: Iterable[Any], tidied: Tidied) -> str:
-    """The new notebook: the question, the cells, the answer, and what is to be said of them.
+    """Return the new notebook's text: the question, the cells, the answer, and a note on them.
 
     Raises:
-        NotebookError: what the old one holds makes no notebook.
+        NotebookError: the contents of the old one make no valid notebook.
     """
     answer = _handed(outline.answer)
     if not tidied.is_same:
@@ -305,7 +305,7 @@ def _document(path: Path, outline: Outline, nodes: Iterable[Any], tidied: Tidied
 
 
 def _handed(node: Any) -> Any:
-    """A copy of a cell that belongs to no run of the notebook that it is from."""
+    """Return a copy of a cell that belongs to no run of its original notebook."""
     copy = deepcopy(node)
     copy.setdefault("id", uuid4().hex[:8])
     mark = copy.metadata.get("dm_jupyter")

@@ -1,8 +1,8 @@
-"""What the loop takes a model's turn for: code or an answer, and what becomes of the answer.
+"""Interpretation of a model's turn as code or an answer, and what follows from the answer.
 
-Repetitions say nothing. Comments that the opening of a turn puts into the model's mouth are for the
-model alone: the cell that runs goes without them. An answer ends the run, or goes back once with
-what it lacks.
+A repetition counts as a void turn. Comments in the opening of a turn are for the model only, and
+are removed from the cell that runs. An answer ends the run, or is sent back once with what it
+lacks.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from kernel_sandbox.types import CellResult, Display
 __all__ = ["PROMPTS", "absent_of", "after_answer", "answered", "parse_turn"]
 
 PROMPTS = ("answer_absent", "answer_unsupported", "answer_uncomputed")
-"""Names of the prompts it uses."""
+"""Names of the prompts that this module uses."""
 
 
 def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory) -> Turn:
-    """Returns the thought and the action of a completion; one that went in circles says nothing.
+    """Return the thought and the action of a completion; one that repeats itself is void.
 
     Args:
-        dialect: parses the text.
-        completion: what was sampled.
+        dialect: the parser of the text.
+        completion: the sampled completion.
         trajectory: the run before it.
     """
     if completion.finish_reason == "repetition":
@@ -64,10 +64,10 @@ def parse_turn(dialect: Dialect, completion: Completion, trajectory: Trajectory)
 
 
 def _without_notes(turn: Turn, openings: Iterable[str], kept: str) -> Turn:
-    """The turn with a cell that holds no comment of an opening, nor what the model made of one.
+    """Return the turn without the comments of an opening, or what the model added to one.
 
-    The last of them may be left open, and what follows on its line is the model's. The comments of
-    the code that loads the data, `kept`, stay: they say what becomes of which values.
+    The last comment may be left open, and the rest of its line is the model's. The comments of the
+    code that loads the data, `kept`, stay: they say what happens to which values.
     """
     if not isinstance(turn.action, RunCell):
         return turn
@@ -91,14 +91,14 @@ def _without_notes(turn: Turn, openings: Iterable[str], kept: str) -> Turn:
 
 
 def _is_cut(dialect: Dialect, text: str, turn: Turn) -> bool:
-    """Whether what the turn does is not whole: more text would have changed it."""
+    """Whether the turn's action is incomplete: more text would have changed it."""
     return dialect.parse(f"{text}\nmore").action != turn.action
 
 
 def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool:
-    """Whether the turn only repeats the cell whose output has just been shown.
+    """Whether the turn only repeats the cell whose output was just shown.
 
-    On a free question a small model may do so until no turn is left, each time after the answer.
+    On a free question, a small model may do so until no turn is left, each time after its answer.
     """
     if trajectory.task.is_closed_form or not trajectory.steps:
         return False
@@ -109,10 +109,10 @@ def _is_said_again(dialect: Dialect, turn: Turn, trajectory: Trajectory) -> bool
 
 
 def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
-    """Ends the run, unless the answer is sent back.
+    """End the run, unless the answer is sent back.
 
-    It is once where it lacks the chart, file or sections that were asked for, and once where the
-    outputs do not bear out a free answer.
+    It is sent back once if it lacks the requested chart, file or sections, and once if the outputs
+    do not support a free answer.
 
     Args:
         trajectory: the run before the answer.
@@ -125,7 +125,7 @@ def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
     )
     if lacks is not None:
         findings = (*taken.findings, lacks)
-        # Sections take no other cell: what was computed stays.
+        # Sections need no other cell: what was computed stays.
         critique = "" if trajectory.kind == "report" else lacks.suggestion
         told = replace(taken, observation=lacks.suggestion, critique=critique)
         return trajectory.extended(replace(told, findings=findings))
@@ -136,10 +136,10 @@ def after_answer(trajectory: Trajectory, taken: Step, text: str) -> Trajectory:
 
 
 def answered(trajectory: Trajectory, text: str) -> Trajectory:
-    """Returns the run, ended with a free answer and with what a person should know of it.
+    """Return the run, ended with a free answer and what a person should know about it.
 
     Args:
-        trajectory: with the turn that answers.
+        trajectory: the run, including the turn that answers.
         text: the answer.
     """
     grounding = () if trajectory.task.is_closed_form else _grounded(trajectory, text)
@@ -155,7 +155,7 @@ def answered(trajectory: Trajectory, text: str) -> Trajectory:
 
 
 def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
-    """What the model is told of an answer that the outputs don't bear out; empty where it stays."""
+    """Return the message about an answer that the outputs don't support; "" if it stands."""
     if ended.task.is_closed_form or any(map(_was_doubted, before.steps)):
         return ""
     has_outputs, assists = bool(_outputs(before)), ended.assists
@@ -171,12 +171,12 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
 
 
 def _was_doubted(step: Step) -> bool:
-    """Whether an answer was sent back before for its numbers; one for its form has a critique."""
+    """Whether the step is an answer sent back for its numbers; for its form, it has a critique."""
     return isinstance(step.turn.action, Answer) and not step.critique
 
 
 def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) -> tuple[str, ...]:
-    """What a person reads below the answer: by the kind of the request, and of spellings."""
+    """Return the lines below the answer, on the kind of the request, names and limits."""
     results = _python_results(trajectory)
     kind = request_kind(trajectory.task)
     lines: tuple[str, ...] = ()
@@ -195,7 +195,7 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
 def _report_words(
     trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]
 ) -> Iterator[str]:
-    """What a report is made of, so that its reader knows how far to trust it."""
+    """Yield what a report is based on, so that its reader knows how far to trust it."""
     if not has_sections(answer):
         yield "The report has no sections."
     worked = [result for result in _outputs(trajectory) if result.ok]
@@ -217,11 +217,11 @@ def _has_figure(results: list[CellResult]) -> bool:
 
 
 def absent_of(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
-    """Returns what the answer rests on that the data do not have.
+    """Return the absent data that the answer rests on.
 
     Args:
         trajectory: the run up to the answer.
-        answer: what the model states.
+        answer: the answer that the model states.
     """
     task = trajectory.task
     asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
@@ -233,7 +233,7 @@ def _outputs(trajectory: Trajectory) -> list[CellResult]:
 
 
 def _python_results(trajectory: Trajectory) -> list[CellResult]:
-    """The results of cells that are no query: those save what they give by themselves."""
+    """Return the results of Python cells only, since queries save their rows by themselves."""
     return [
         step.result
         for step in trajectory.steps
@@ -243,12 +243,12 @@ def _python_results(trajectory: Trajectory) -> list[CellResult]:
 
 
 def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
-    """Where each number of an answer comes from, by the step that showed it."""
+    """Return where each number of an answer comes from, by the step that showed it."""
     shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
     told = {at: facts_block(result.facts) for at, result in shown}
     asked, profile = trajectory.task.question, trajectory.data_context.text
-    if trajectory.kind == "explain":  # it may be about what stood there before
+    if trajectory.kind == "explain":  # it may be about earlier contents of the notebook
         found = ground(answer, outputs, f"{asked}\n{profile}")
     else:
         actions = (step.turn.action for step in trajectory.steps)
@@ -261,7 +261,7 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
 
 
 def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:
-    """The number; one that no output holds is borne out where the facts of a cell have it."""
+    """Return the number, as supported if no output contains it but the facts of a cell do."""
     if number.verdict is not Verdict.UNSUPPORTED:
         return number
     mine = stated_numbers(number.text)

@@ -1,7 +1,7 @@
-"""What an answer rests on that the data do not have, such as a selection without rows.
+"""Detection of answers that rest on absent data, such as a selection without rows.
 
-The facts come from a kernel, which can forge them: they are shown, never trusted. The words are
-those of English answers.
+The facts come from a kernel, which can forge them: they are shown, never trusted. Only English
+answers are recognized.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SAID = re.compile(
       (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
     """
 )
-"""How an answer says that what was asked for is not in the data."""
+"""Ways in which an answer says that what was asked for is not in the data."""
 _DENIES = re.compile(r"(?i)(?:^|[.!?:]\s+)(?:none|nobody|no)\b")
 _COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|any)\b")
-"""How a question asks for what may well be 0."""
+"""Ways in which a question asks for something that may well be 0."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
 _EXACT = re.compile(r"==| in \[| within ")
 _LIMIT = re.compile(r"[<>]|\bbetween\b", re.IGNORECASE)
@@ -50,23 +50,24 @@ _VOID_TABLE = re.compile(
     r"(?m)^(?:Empty DataFrame\n\s*Columns: \[.*\]\n\s*Index: \[.*\]"
     r"|Series\(\[\], .*\)|\d+ rows x \d+ columns.*, saved as \S+)$"
 )
-"""What pandas prints of a table without rows, and the line above the rows of a query."""
+"""What pandas prints for a table without rows, and the line above the rows of a query."""
 _VOID_LINE = re.compile(rf"(?i)(?:[^\d:=]*[:=]\s*)?{_VOID_WORD}[.%]?")
 
 
 def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Returns what an answer rests on that the data do not have, in words.
+    """Return the absent data that an answer rests on, in words.
 
-    Empty where the answer says itself that it is not there, or rests on something else. An answer
-    rests on a figure of nothing if it states that figure, and that cell put it out; an answer
-    without numbers of its own, if the last cell came to nothing and put out no other number. It
-    also rests on a selection without rows if that is of the very value that the question names. A
-    count of 0 is no figure of nothing where the data hold what was counted.
+    The result is empty if the answer itself says that the data are absent, or rests on something
+    else. An answer rests on a figure of nothing if it states that figure and a cell printed it. An
+    answer without numbers of its own rests on one if the last cell came to nothing and printed no
+    other number. An answer also rests on a selection without rows if that selects the very value
+    that the question names. A count of 0 is not a figure of nothing if the data contain what was
+    counted.
 
     Args:
-        answer: what the model states.
-        question: whose numbers are not the answer's own.
-        results: of the run's cells, in order.
+        answer: the answer that the model states.
+        question: the question, whose numbers are not the answer's own.
+        results: the results of the run's cells, in order.
     """
     worked = [result for result in results if result.ok]
     if not worked or _says_so(answer, question):
@@ -81,7 +82,7 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
 
 
 def _says_so(answer: str, question: str) -> bool:
-    """Whether an answer says it in other words than those of the question."""
+    """Whether an answer says that data are absent, in other words than those of the question."""
     asked = _plain(question)
     return any(_plain(found[0]) not in asked for found in _SAID.finditer(answer))
 
@@ -91,7 +92,7 @@ def _plain(text: str) -> str:
 
 
 def _stated(worked: Sequence[CellResult], answer: str, own: set[float]) -> Iterator[Fact]:
-    """The absences whose figure an answer states."""
+    """Yield the absences whose figure an answer states."""
     for result in worked:
         for fact in result.facts:
             if fact.is_absence and _states(fact, result, answer, own):
@@ -99,7 +100,7 @@ def _stated(worked: Sequence[CellResult], answer: str, own: set[float]) -> Itera
 
 
 def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> bool:
-    """Whether the answer states the figure of nothing that the cell put out."""
+    """Whether the answer states the figure of nothing that the cell printed."""
     shown = _put_out(result)
     if fact.kind == "nothing" and _NO_VALUE.search(fact.result):
         return bool(_NO_VALUE.search(answer))
@@ -110,7 +111,7 @@ def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> boo
 
 
 def _came_to_nothing(worked: Sequence[CellResult], given: set[float]) -> Iterator[Fact]:
-    """The absences behind a last cell that put out no number but those of the question."""
+    """Yield the absences behind a last cell that printed no number but those of the question."""
     last = worked[-1]
     shown = _VOID_TABLE.sub("", _put_out(last))
     if _numbers(shown) - given <= {0.0}:
@@ -125,16 +126,16 @@ def _is_figure(fact: Fact) -> bool:
 
 
 def _shows_nothing(result: CellResult) -> bool:
-    """Whether all that a cell put out is tables without rows and values that are none."""
+    """Whether all that a cell printed is tables without rows and undefined values."""
     shown = _put_out(result)
     lines = list(filter(str.strip, _VOID_TABLE.sub("", shown).splitlines()))
     return bool(shown.strip()) and all(_VOID_LINE.fullmatch(line.strip()) for line in lines)
 
 
 def _named(facts: Sequence[Fact], question: str) -> Iterator[Fact]:
-    """The absences of a value that the question names, whether or not the answer does.
+    """Yield the absences of a value that the question names, whether or not the answer does.
 
-    What a later selection of the same column has found under another name is not absent.
+    A value that a later selection of the same column found under another name is not absent.
     """
     for place, fact in enumerate(facts):
         if not fact.is_absence and fact.operation != "reindex":
@@ -145,7 +146,7 @@ def _named(facts: Sequence[Fact], question: str) -> Iterator[Fact]:
 
 
 def _values(fact: Fact) -> list[str]:
-    """The values that a condition compares with, or the labels that no row has."""
+    """Return the values that a condition compares with, or the labels that no row has."""
     text = fact.result if fact.operation == "reindex" else fact.condition
     quoted = [one or other for one, other in _QUOTED.findall(text)]
     years = [found[1] for one in quoted if (found := _YEAR_OF_DATE.match(one))]
@@ -172,10 +173,10 @@ def _replaces(later: Fact, fact: Fact, question: str) -> bool:
 
 
 def _is_true_zero(fact: Fact) -> bool:
-    """Whether the data hold what was counted, so that a count of 0 says something of them.
+    """Whether the data contain what was counted, so that a count of 0 is a real result.
 
-    So it is where each part of a condition has rows by itself, and where a limit lies beyond the
-    numbers of a column. It is not where a value does not occur, or a time is not covered.
+    It is one if each part of a condition has rows by itself, or if a limit is beyond the numbers
+    of a column. It is not one if a value does not occur, or a period is not covered.
     """
     if fact.kind == "merged":
         return True
@@ -188,7 +189,7 @@ def _is_true_zero(fact: Fact) -> bool:
 
 
 def _is_limit(part: Coverage) -> bool:
-    """Whether a part compares numbers, but no years, with a limit."""
+    """Whether a part compares numbers that are not years with a limit."""
     ends = (part.low, part.high)
     if not _LIMIT.search(part.part) or not all(map(_PLAIN_NUMBER.fullmatch, ends)):
         return False
@@ -196,7 +197,7 @@ def _is_limit(part: Coverage) -> bool:
 
 
 def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable[Fact]:
-    """The facts; in place of a figure of no rows, the selection that had none, where known."""
+    """Yield the facts, with a figure of no rows replaced by the selection behind it, if known."""
     selections = {
         fact.condition: fact
         for result in results
@@ -218,10 +219,10 @@ def _numbers(text: str) -> set[float]:
 
 
 def rests_words(absent: Sequence[str]) -> str:
-    """Returns the sentence below an answer that rests on data that are not there; or nothing.
+    """Return the sentence below an answer that rests on absent data; "" if it does not.
 
     Args:
-        absent: as `absent_data` gives it.
+        absent: the result of `absent_data`.
     """
     if not absent:
         return ""

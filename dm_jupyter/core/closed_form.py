@@ -26,29 +26,29 @@ _REST_OF_LINE = re.compile(r"[^]@\n]*(?=\])")
 
 
 def find_answers(text: str) -> tuple[tuple[str, str], ...]:
-    r"""Returns each `@name[value]` of the text in order, brackets balanced, as written.
+    r"""Return each `@name[value]` of the text in order, brackets balanced, as written.
 
-    Names may hold spaces, and markdown's `\_`, `\[`; both ends are stripped. A value may run over
-    lines. Half-open intervals such as `(0, 5]` don't unbalance it. A tag whose bracket never closes
-    ends at the first `]` of its line, and is no answer where there is none.
+    Names may contain spaces, and markdown's `\_`, `\[`; both ends are stripped. A value may span
+    several lines. Half-open intervals such as `(0, 5]` don't unbalance it. A tag whose bracket
+    never closes ends at the first `]` of its line; without one it is not an answer.
     """
     return tuple(_scan(text))
 
 
 def outside_thought(text: str) -> str:
-    """Returns the text without `<think>…</think>`, also one that is never closed."""
+    """Return the text without `<think>…</think>`, including one that is never closed."""
     return _THOUGHT.sub(" ", text) if "<think>" in text.lower() else text
 
 
 def given_answers(text: str, answer_format: str = "") -> tuple[tuple[str, str], ...]:
-    """Returns the answers that count: outside thought, and no echo of the format.
+    """Return the answers that count: outside the thought, and not an echo of the format.
 
-    An echo is a value that the format itself writes, or one such as `@mean[mean_value]`. It is
-    dropped only where its name has another answer.
+    An echo is a value that the format itself contains, or one such as `@mean[mean_value]`. It is
+    dropped only if its name has another answer.
 
     Args:
-        text: what was answered.
-        answer_format: the format that was asked for, if known.
+        text: the answer's text.
+        answer_format: the requested format, if known.
     """
     pairs = find_answers(outside_thought(text))
     written = {(fold_name(name), value) for name, value in find_answers(answer_format)}
@@ -64,7 +64,7 @@ def given_answers(text: str, answer_format: str = "") -> tuple[tuple[str, str], 
 
 
 def fold_name(name: str) -> str:
-    """Returns a name as compared: case set aside; spaces, dashes and underscores are one."""
+    """Return a name folded for comparison: caseless, with spaces and dashes as underscores."""
     return re.sub(r"[\s_\-]+", "_", name.replace("\\_", "_").strip()).casefold()
 
 
@@ -92,7 +92,7 @@ def _scan(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
-    """The place of each square bracket's partner, in one pass; intervals count for nothing."""
+    """Return the index of each square bracket's partner, in one pass; intervals are skipped."""
     neutral = {
         place
         for found in _INTERVAL.finditer(text)
@@ -112,9 +112,9 @@ def _closing_brackets(text: str, openings: set[int]) -> dict[int, int]:
 
 
 def answer_names(answer_format: str) -> tuple[str, ...]:
-    """Returns the names that a format asks for, each once, in order.
+    """Return the names that a format asks for, each once, in order.
 
-    A format may lack its last bracket, as two of DABench's do; an answer that does is none.
+    A format may lack its last bracket, as two of DABench's do; an answer without it is invalid.
     """
     return tuple(dict.fromkeys(name for name, _ in find_answers(f"{answer_format}]")))
 
@@ -125,5 +125,5 @@ def is_undefined(value: str) -> bool:
 
 
 def is_no_value(value: str) -> bool:
-    """Whether a printed value is undefined, or the print-out of an object instead of a value."""
+    """Whether a printed value is undefined, or the repr of an object instead of a value."""
     return is_undefined(value) or _PRINT_OUT.search(value) is not None

@@ -1,10 +1,11 @@
-"""Values as JSON and back, by their types alone: the one codec of what we store and send.
+"""The one codec for values that are stored or sent as JSON, driven by their types.
 
-A dataclass or a `Tagged` value needs no code of its own. What does not fit its type is refused with
-the path to it. Fields that a type does not have are left out, so that newer files can be read.
+A dataclass or a `Tagged` value needs no code of its own. A value that does not match its type is
+rejected, and the error contains its path. Unknown fields are ignored, so that newer files can be
+read.
 
-Covered: JSON of any kind gives a value or one `ValueError`. Not covered: how much of it there is.
-What a kernel says is bounded first, by `kernel_sandbox.messages.decode`.
+Covered: any JSON gives a value or one `ValueError`. Not covered: the size of the input. Messages
+of a kernel are bounded first, by `kernel_sandbox.messages.decode`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 __all__ = ["Tagged", "decode_json", "decode_value", "encode_json", "encode_value"]
 
 _FAULT_CHARS = 160
-"""Of what is wrong with a value: it may repeat a word of it, which may be long."""
+"""Limit for the text of a fault, which may quote a long word of the value."""
 _Value = TypeVar("_Value")
 
 
@@ -31,33 +32,34 @@ def _tag(name: str) -> str:
 
 
 class Tagged(msgspec.Struct, frozen=True, tag_field="kind", tag=_tag):
-    """One of a union: its JSON has the class's name in `snake_case`, as `kind`.
+    """Base class for the members of a union: `kind` in the JSON is the class name in `snake_case`.
 
-    A dataclass can't be one of a union, since only its fields could tell which it is.
+    A dataclass can't be such a member, since only its fields could identify it.
     """
 
     def replaced(self, **values: Any) -> Self:
-        """Return the same with other values in some fields."""
+        """Return a copy with new values in some fields."""
         return msgspec.structs.replace(self, **values)
 
 
 def decode_json(kind: type[_Value] | UnionType, text: str | bytes, name: str) -> _Value:
-    """Return the value that a JSON text stands for.
+    """Return the value that a JSON text represents.
 
     Args:
         kind: a dataclass, a `Tagged` class, a union of those, or a type of plain values.
-        text: as it was stored or sent.
-        name: what messages call the value, such as its file.
+        text: the JSON as it was stored or sent.
+        name: the name of the value in error messages, such as its file.
 
     Raises:
-        ValueError: it is no JSON, or a field is missing or of another type; the message says which.
+        ValueError: the text is not JSON, or a field is missing or of another type; the message
+            names the field.
     """
     try:
         found: _Value = _decoder(cast("Any", kind)).decode(text)
     except msgspec.ValidationError as error:
         raise _fault(error, name) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Python's own writer also knows `NaN` and half a character.
+        # Python's own writer also emits `NaN` and lone surrogates.
         try:
             raw = json.loads(text)
         except RecursionError:
@@ -69,15 +71,15 @@ def decode_json(kind: type[_Value] | UnionType, text: str | bytes, name: str) ->
 
 
 def decode_value(kind: type[_Value] | UnionType, raw: object, name: str) -> _Value:
-    """Return the value that plain JSON values stand for.
+    """Return the value that plain JSON values represent.
 
     Args:
         kind: as for `decode_json`.
-        raw: what `json.loads` gave.
-        name: what messages call the value.
+        raw: the result of `json.loads`.
+        name: the name of the value in error messages.
 
     Raises:
-        ValueError: a field is missing or of another type; the message says which.
+        ValueError: a field is missing or of another type; the message names it.
     """
     try:
         found: _Value = msgspec.convert(raw, kind, dec_hook=_path)
@@ -89,21 +91,21 @@ def decode_value(kind: type[_Value] | UnionType, raw: object, name: str) -> _Val
 
 
 def encode_json(value: Any) -> str:
-    """Return the value as one line of JSON. A number that JSON does not have is `null`."""
+    """Return the value as one line of JSON. A number that JSON can't express becomes `null`."""
     try:
         return msgspec.json.encode(value, enc_hook=_plain).decode()
-    except UnicodeEncodeError:  # of half a character, which JSON can say and UTF-8 can't
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can express and UTF-8 can't
         return json.dumps(msgspec.to_builtins(value, enc_hook=_plain), separators=(",", ":"))
 
 
 def encode_value(value: Any) -> Any:
-    """Return the value as plain JSON values, as they come back from its text."""
+    """Return the value as plain JSON values, as if decoded from its JSON text."""
     return decode_json(cast("type[Any]", Any), encode_json(value), type(value).__name__)
 
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
-    # To look through a union takes longer than to read a message.
+    # Inspecting a union takes longer than decoding a message.
     return msgspec.json.Decoder(kind, dec_hook=_path)
 
 
@@ -114,7 +116,7 @@ def _path(kind: type[Any], raw: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """What msgspec does not write itself: a path, and what only inherits from a plain type."""
+    """Return the plain form of what msgspec can't encode: a path, or a subclass of a plain type."""
     if isinstance(value, PurePath):
         return str(value)
     if isinstance(value, Mapping):

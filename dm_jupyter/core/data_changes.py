@@ -1,7 +1,7 @@
 """What a cleaning saved and what it changed, in words that a person can check.
 
-The files are those that the working folder has; rows and values are what the kernel noted. A
-kernel can forge its notes: they are shown, never trusted. What nobody noted is said to be unknown.
+The files are those of the working folder. The kernel records rows and values, and it can forge
+them: they are shown, never trusted. What was not recorded is reported as unknown.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ _UNCOUNTED = "changes of text, names and types are not counted"
 
 
 def saved_files(results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Returns the data files that cells have left in the working folder, by name.
+    """Return the names of the data files that cells have left in the working folder.
 
-    Where a kernel does not tell what became of files, those that its cells say they saved there.
+    If the kernel does not report file changes, return the files that the cells claim to have saved
+    there.
 
     Args:
-        results: of the run's cells, in order.
+        results: the results of the run's cells, in order.
     """
     return _files_of(results, lambda ending: ending not in _NO_DATA)
 
 
 def saved_pictures(results: Sequence[CellResult]) -> tuple[str, ...]:
-    """Returns the pictures that cells have left in the working folder, by name.
+    """Return the names of the pictures that cells have left in the working folder.
 
     Args:
-        results: of the run's cells, in order.
+        results: the results of the run's cells, in order.
     """
     return _files_of(results, lambda ending: ending in _PICTURES)
 
@@ -58,11 +59,11 @@ def _files_of(results: Sequence[CellResult], is_wanted: Callable[[str], bool]) -
 
 
 def cleaning_words(results: Sequence[CellResult], given: Collection[str]) -> tuple[str, ...]:
-    """Returns what a person is told below the answer of a cleaning, a line for each file.
+    """Return the lines shown below the answer of a cleaning, one for each file.
 
     Args:
-        results: of the run's cells, in order.
-        given: names of the files that the question is about, as the code calls them.
+        results: the results of the run's cells, in order.
+        given: names of the files that the question is about, as the code writes them.
     """
     names = saved_files(results)
     facts = _facts(results)
@@ -82,7 +83,7 @@ def _facts(results: Iterable[CellResult]) -> list[Fact]:
 
 
 def _given_words(results: Sequence[CellResult], given: Collection[str]) -> Iterator[str]:
-    """What became of the files that were there before, where anything did."""
+    """Yield what happened to the files of the question, if anything did."""
     for change in _last_changes(results).values():
         if change.kind == "made" or not _is_among(change.path, given):
             continue
@@ -92,7 +93,7 @@ def _given_words(results: Sequence[CellResult], given: Collection[str]) -> Itera
 
 
 def _saved_words(name: str, saved: Collection[str], facts: Sequence[Fact]) -> str:
-    """One file: its rows, and what became of those that it does not have."""
+    """Return the line for one file: its rows, and why the others are missing."""
     at = _saved_at(name, facts)
     if at is None:
         return f"Saved {_name(name)}; what was changed in it is not known"
@@ -114,7 +115,7 @@ def _saved_words(name: str, saved: Collection[str], facts: Sequence[Fact]) -> st
 
 
 def _saved_at(name: str, facts: Sequence[Fact]) -> int | None:
-    """Where the file was saved last, among the facts."""
+    """Return the index of the fact that last saved the file, or `None`."""
     for at in range(len(facts) - 1, -1, -1):
         if facts[at].kind == "saved" and _is_same(facts[at].condition, name):
             return at
@@ -124,9 +125,9 @@ def _saved_at(name: str, facts: Sequence[Fact]) -> int | None:
 def _way_to(
     at: int, facts: Sequence[Fact], saved: Collection[str]
 ) -> tuple[list[Fact], int | None]:
-    """The selections that led to the rows that were saved, and where the file was read.
+    """Return the selections that led to the saved rows, and the index of the read they began with.
 
-    They are followed back by their counts: each gave as many rows as the next one was given.
+    They are traced back by row count: each one's output has as many rows as the next one's input.
     """
     rows, way = facts[at].after, list[Fact]()
     for place in range(at - 1, -1, -1):
@@ -143,7 +144,7 @@ def _way_to(
 
 
 def _unlinked(rows: int, facts: Sequence[Fact], at: int) -> Iterator[str]:
-    """What is said where nobody noted how the rows of a file came to be those that were saved."""
+    """Yield the words for a file whose way from the read rows to the saved ones is unknown."""
     reads = {fact.condition: fact for fact in facts[:at] if fact.kind == "read"}
     if len(reads) != 1:
         yield "how many there were before is not known"
@@ -173,7 +174,7 @@ def _place(name: str) -> str:
 
 
 def _is_same(told: str, name: str) -> bool:
-    """Whether code means a file of the folder; it may give the whole path."""
+    """Whether a path in code is that file of the folder; it may be the full path."""
     told, name = _place(told), _place(name)
     return told == name or (told.startswith("/") and told.endswith(f"/{name}"))
 

@@ -1,6 +1,6 @@
-"""What happened to the data, in words: the same for the model, the person and the trainer.
+"""Data facts in words, worded alike for the model, the person and the trainer.
 
-Facts, no advice. They come from a kernel, which can forge them: they are shown, never trusted.
+Facts contain no advice. A kernel reports them and can forge them: they are shown, never trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MOST_LINES, _LINE_CHARS = 6, 300
 
 
 def fact_words(fact: Fact) -> str:
-    """Returns one line that says what happened, without advice."""
+    """Return one line that states what happened, without advice."""
     words = _WORDS[fact.kind](fact)
     times = f" ({fact.times:,} times)" if fact.times > 1 else ""
     return f"{words[:_LINE_CHARS]}{times}"
@@ -29,12 +29,12 @@ def is_notable(fact: Fact) -> bool:
 
 
 def facts_block(facts: Sequence[Fact]) -> str:
-    """Returns the lines below the output of a cell; empty where nothing happened to the data.
+    """Return the lines to add below a cell's output, or "" if nothing happened to the data.
 
-    Where there are too many, those that are notable come first.
+    If there are too many facts, the notable ones are chosen first.
 
     Args:
-        facts: of the cell, in order.
+        facts: the cell's facts, in order.
     """
     facts = [fact for fact in facts if fact.kind not in _UNTOLD]
     ranked = sorted(range(len(facts)), key=lambda place: not is_notable(facts[place]))
@@ -47,10 +47,10 @@ def facts_block(facts: Sequence[Fact]) -> str:
 
 
 def notable_words(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Returns the lines of the facts that a person should see beside a cell.
+    """Return the lines of the facts that a person should see beside a cell.
 
     Args:
-        facts: of the cell, in order.
+        facts: the cell's facts, in order.
     """
     return tuple(dict.fromkeys(map(fact_words, filter(is_notable, facts))))[:_MOST_LINES]
 
@@ -71,7 +71,7 @@ def _kept(fact: Fact) -> str:
 
 
 def _coverage(part: Coverage) -> str:
-    """What the data hold in place of what was looked for."""
+    """Return what the data contain instead of the value that was searched for."""
     if part.rows:
         return f"{part.part} alone has {part.rows:,}"
     if part.near:
@@ -159,7 +159,7 @@ _WORDS = {
     "unknown": _unknown,
 }
 _UNTOLD = frozenset({"read", "filled", "saved"})
-"""Kinds that the model is not told of: its own code says so. A person reads them of a cleaning."""
+"""Kinds not shown to the model, whose own code says so. A person sees them after a cleaning."""
 
 
 def _rows(count: int | None) -> str:

@@ -1,4 +1,4 @@
-"""A dialect maps model text to actions and back; nobody else parses what a model wrote."""
+"""The `Dialect` protocol, which maps model text to actions and back. Only dialects parse it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Dialect", "Message", "Tool", "ToolCall"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that a model may call."""
+    """A tool that a model may call."""
 
     name: str
     description: str
@@ -22,7 +22,7 @@ class Tool:
     """JSON schema of its arguments."""
 
     def to_json(self) -> dict[str, Any]:
-        """The tool as chat endpoints take it."""
+        """Return the tool in the form that chat endpoints accept."""
         function = {"name": self.name, "description": self.description}
         return {"type": "function", "function": {**function, "parameters": dict(self.parameters)}}
 
@@ -32,13 +32,13 @@ class ToolCall:
     """A call that a model made."""
 
     id: str
-    """Ties the call to its result."""
+    """The identifier that links the call to its result."""
     name: str
     arguments: str
     """JSON, as the model wrote it."""
 
     def to_json(self) -> dict[str, Any]:
-        """The call as chat endpoints take it."""
+        """Return the call in the form that chat endpoints accept."""
         function = {"name": self.name, "arguments": self.arguments}
         return {"id": self.id, "type": "function", "function": function}
 
@@ -50,14 +50,14 @@ class Message:
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     calls: tuple[ToolCall, ...] = ()
-    """What an assistant called."""
+    """The calls of an assistant message."""
     call_id: str = ""
-    """The call whose result a tool's message holds."""
+    """The call whose result a tool message contains."""
     pictures: tuple[str, ...] = ()
     """Figures beside a user's words, as `data:` addresses."""
 
     def to_json(self) -> dict[str, Any]:
-        """The message as chat endpoints take it."""
+        """Return the message in the form that chat endpoints accept."""
         message: dict[str, Any] = {"role": self.role, "content": self.content}
         if self.pictures:
             shown = [{"type": "image_url", "image_url": {"url": url}} for url in self.pictures]
@@ -70,100 +70,105 @@ class Message:
 
 
 class Dialect(Protocol):
-    """How one family of models is asked and how its text is read.
+    """How one family of models is prompted and how its text is parsed.
 
-    Called by `step` only. An implementation is stateless and pure, and may not assume anything
-    about the text it is given: `parse` and `is_well_formed` never raise. Of the help for a model it
-    shows what the trajectory holds and `trajectory.assists` allows, and adds none by itself.
+    Only `step` calls it. An implementation is stateless and pure, and may not assume anything
+    about the text it is given: `parse` and `is_well_formed` never raise. It shows the help that
+    the trajectory contains and `trajectory.assists` allows, and adds none of its own.
 
-    What a model has sampled is shown again as it is, with its `ending` behind it: a trainer learns
-    the tokens that were sampled. Where an implementation shows anything else, by design, it is not
-    `is_append_only`, and `core.forks.fork_points` names the turns.
+    A sampled turn is shown again unchanged, followed by its `ending`, because a trainer learns the
+    tokens that were sampled. An implementation that shows anything else by design is not
+    `is_append_only`, and `core.forks.fork_points` returns the turns.
     """
 
     @property
     def name(self) -> str:
-        """The name that trajectories record and settings choose by."""
+        """The name that trajectories record and that settings select by."""
         ...
 
     @property
     def answers_in_words(self) -> bool:
-        """Whether an answer is plain words, without a mark that tells it from a thought.
+        """Whether an answer is plain words, without a mark that separates it from a thought.
 
-        The words before a cell that only comes again are then the answer.
+        If the model repeats its last cell, the words before that cell are then the answer.
         """
         ...
 
     @property
     def thinks_in_text(self) -> bool:
-        """Whether `<think>` is a tag of its own, so that no policy takes it out of the text."""
+        """Whether `<think>` is a tag of the dialect, so that no policy removes it from the text."""
         ...
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """What the model may call; empty for a dialect of plain text."""
+        """The tools that the model may call; empty for a plain-text dialect."""
         ...
 
     @property
     def is_append_only(self) -> bool:
-        """Whether each prompt is the one before, the sampled turn, its `ending`, and new messages.
+        """Whether each prompt is the previous one, the sampled turn, its `ending`, new messages.
 
-        Claimed for every run and all help, as long as no turn is folded into a digest.
+        This must be true for every run and all help, as long as no turn is folded into a digest.
         """
         ...
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """Strings at which sampling of the next turn ends; the sampled text lacks them.
+        """Return the strings that end sampling of the next turn; the sampled text lacks them.
 
-        `prefill` is the opening that is really put before it: none where the model can't go on
-        from one.
+        Args:
+            trajectory: the run so far.
+            prefill: the opening that is really used; empty if the model can't continue from one.
         """
         ...
 
     @property
     def prompts(self) -> tuple[str, ...]:
-        """Names of the prompts it uses."""
+        """Names of the prompts that the dialect uses."""
         ...
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """The conversation so far; it ends with the message that the model answers."""
+        """Return the conversation so far; its last message is the one that the model answers."""
         ...
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """The opening of the model's next turn; empty when it begins on its own."""
+        """Return the opening of the model's next turn; empty if the model begins it."""
         ...
 
     def parse(self, text: str) -> Turn:
-        """What a turn says: one thought and one action."""
+        """Return the turn in a text: one thought and one action."""
         ...
 
     def ending(self, text: str) -> str:
-        """What follows a sampled turn where it is shown again, such as a tag that a stop took."""
+        """Return what to append to a sampled turn, such as a closing tag that a stop removed."""
         ...
 
     def render(self, turn: Turn) -> str:
-        """The turn as a model writes it to the letter: `parse` gives the same turn again.
+        """Return the turn exactly as a model writes it: `parse` returns the same turn.
 
-        No dialect can hold a void turn, a thought or an answer with blanks around it, or a cell
-        that begins or ends with an empty line; each says what else it can't.
+        No dialect can express a void turn, or a thought or an answer with blanks around it. Nor can
+        it express a cell that begins or ends with an empty line. Each implementation documents its
+        other limits.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         ...
 
     def is_well_formed(self, text: str) -> bool:
-        """Whether a turn keeps to the dialect's format to the letter."""
+        """Whether a turn follows the dialect's format exactly."""
         ...
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The words in which the model learns what its cell did; `text` is already cut to size."""
+        """Return the message about what the cell did; `text` is its output, already shortened."""
         ...
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """The words in which the model learns that its turn held neither code nor answer."""
+        """Return the message for a turn that contained neither code nor answer."""
         ...
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """The answer, when the dialect takes it from what a cell printed and it is all there."""
+        """Return the answer that a cell printed, if the dialect reads it there and it is complete.
+
+        Otherwise return `None`.
+        """
         ...

@@ -1,15 +1,15 @@
-"""Faults of the analyst. What a model or a cell does wrong is a value, never an exception.
+"""Errors of the analyst. A mistake of a model or a cell is a value, never an exception.
 
 DmJupyterError
-├── DataFileError        a data file can't be read; the message says why and the way out
+├── DataFileError        a data file can't be read; the message says why and how to fix it
 ├── PolicyError          the model's endpoint failed
-│   ├── EndpointUnreachableError   nothing listens, or the line broke before an answer began
-│   ├── EndpointRefusedError       it answered, with an error that a retry won't mend
+│   ├── EndpointUnreachableError   nothing listens, or the connection broke before an answer began
+│   ├── EndpointRefusedError       it answered with an error that a retry won't fix
 │   ├── ContextFullError           the conversation is longer than the model can read
 │   └── StreamBrokenError          it died in the middle of an answer
 ├── LocalModelError      the local model can't be fetched, checked or started
 ├── NotebookError        the notebook can't be written
-├── TrajectoryError      a stored trajectory is of an unknown version or not whole
+├── TrajectoryError      a stored trajectory is of an unknown version or incomplete
 ├── UnrenderableTurnError   a dialect has no form for a turn
 └── UsageError           an option or argument makes no sense
 """
@@ -39,7 +39,7 @@ Fault = TypeVar("Fault", bound=Exception)
 
 
 class DmJupyterError(Exception):
-    """Any fault of the analyst; its text is written for the person who reads it."""
+    """Base class of the analyst's errors; its text is written for the person who reads it."""
 
 
 class DataFileError(DmJupyterError):
@@ -58,22 +58,22 @@ class EndpointRefusedError(PolicyError):
     """The endpoint answered with an error: a wrong key, model or request."""
 
     def __init__(self, message: str, status: int = 0) -> None:
-        """Makes the error.
+        """Create the error.
 
         Args:
-            message: for a person.
-            status: of HTTP; 0 where it is not known.
+            message: text for a person.
+            status: HTTP status; 0 if unknown.
         """
         super().__init__(message)
         self.status = status
 
 
 class ContextFullError(PolicyError):
-    """The conversation is longer than the model's context; a run ends there as out of budget."""
+    """The conversation is longer than the model's context; the run ends as out of budget."""
 
 
 class StreamBrokenError(PolicyError):
-    """The endpoint's answer broke off before its end."""
+    """The endpoint's answer was cut off before its end."""
 
 
 class LocalModelError(DmJupyterError):
@@ -81,7 +81,7 @@ class LocalModelError(DmJupyterError):
 
 
 class NotebookError(DmJupyterError):
-    """The notebook can't be written where it was asked for."""
+    """The notebook can't be written to the requested path."""
 
 
 class TrajectoryError(DmJupyterError):
@@ -89,7 +89,7 @@ class TrajectoryError(DmJupyterError):
 
 
 class UnrenderableTurnError(DmJupyterError):
-    """A dialect can't write a turn so that it reads the same turn back."""
+    """A dialect can't write a turn in a form that it parses back to the same turn."""
 
 
 class UsageError(DmJupyterError):
@@ -97,6 +97,6 @@ class UsageError(DmJupyterError):
 
 
 def first_fault(group: BaseExceptionGroup[Fault]) -> Fault:
-    """Returns one fault of several tasks that broke together: the first, for the rest followed."""
+    """Return the first error of a group of failed tasks; the others followed from it."""
     fault = group.exceptions[0]
     return first_fault(fault) if isinstance(fault, BaseExceptionGroup) else fault

@@ -1,4 +1,4 @@
-"""What a run tells whoever watches it: a terminal, a side panel, a log."""
+"""Events that a run emits to its observers, such as a terminal, a side panel or a log."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class ModelSilent:
 
     model: str
     seconds: int
-    """Since it was asked."""
+    """Seconds since it was asked."""
     before: int = 0
-    """Questions that it answers before this one; they and this one wait for the same machine."""
+    """Questions that it answers before this one, all waiting for the same machine."""
 
     @property
     def words(self) -> str:
-        """What whoever waits reads."""
+        """The message for the person who waits."""
         if self.before:
             questions = "1 question" if self.before == 1 else f"{self.before} questions"
             return f"waiting for {self.model}: {questions} before yours"
@@ -74,7 +74,7 @@ class CellFinished:
 
 @dataclass(frozen=True, slots=True)
 class StepFinished:
-    """A turn is over; the trajectory's last step is it."""
+    """A turn is over; it is the trajectory's last step."""
 
     step: Step
     trajectory: Trajectory
@@ -86,11 +86,11 @@ class RunFinished:
 
     trajectory: Trajectory
     fault: Exception | None = None
-    """What broke, when the stop reason is a fault."""
+    """The error, if the stop reason is a fault."""
 
 
 Event = (
     RunStarted | TextSampled | ModelSilent | CellStarted | CellFinished | StepFinished | RunFinished
 )
 Emit = Callable[[Event], None]
-"""Called in the loop's own task; it must neither block nor raise."""
+"""A callback in the loop's own task, which must neither block nor raise."""

@@ -1,10 +1,10 @@
-"""Where the conversation of a run is not the one before with more behind it.
+"""Turns of a run whose prompt does not extend the previous conversation.
 
-A trainer that keeps the tokens that were sampled makes one row of a run whose prompts only grow.
-A dialect that forgets turns, a digest of the first turns, or a chat template that rewrites history
-ends such a row: the next turn forks, and begins a row of its own.
+A trainer that keeps the sampled tokens builds one row from a run whose prompts only grow. Three
+things end such a row: a dialect that forgets turns, a digest of the first turns, and a chat
+template that rewrites history. The next turn then forks and begins a row of its own.
 
-Not covered: figures, which are shown with the last message alone (`RunSettings.shows_pictures`).
+Not covered: figures, which are shown with the last message only (`RunSettings.shows_pictures`).
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from dm_jupyter.core.trajectory import Trajectory
 __all__ = ["RenderPrompt", "fork_points", "plain_prompt"]
 
 RenderPrompt = Callable[[Sequence[Message]], str]
-"""A chat template: the prompt of a conversation, up to where the model's turn begins."""
+"""A chat template, which returns a conversation's prompt up to where the model's turn begins."""
 
 
 def plain_prompt(messages: Sequence[Message]) -> str:
-    """Returns the prompt by a template that changes nothing: what forks in it does in any."""
+    """Return the prompt by a template that changes nothing; a fork in it is a fork in any."""
     shown = [f"<|{one.role}|>{one.content}{_calls(one)}<|end|>\n" for one in messages]
     return "".join([*shown, "<|assistant|>"])
 
 
 def fork_points(trajectory: Trajectory, render: RenderPrompt = plain_prompt) -> tuple[int, ...]:
-    """Returns the turns, from 1 on, whose prompt is not the one before with more behind it.
+    """Return the turns, counted from 1, whose prompt does not extend the one before.
 
-    Where none is there, each prompt is the one before, the sampled turn, its ending and new
-    messages, as text. Turn 0 never is one.
+    If there are none, each prompt is the one before, the sampled turn, its ending and new
+    messages, as text. Turn 0 is never a fork.
 
     Args:
         trajectory: the run.
         render: the chat template.
 
     Raises:
-        UsageError: there is no dialect of the trajectory's name.
+        UsageError: the trajectory's dialect does not exist.
     """
     dialect = dialect_named(trajectory.dialect)
     prompts = [render(dialect.messages(trajectory.before(at))) for at in range(trajectory.turns)]

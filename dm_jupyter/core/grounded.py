@@ -1,4 +1,4 @@
-"""Where a number of an answer comes from, as a trajectory, the panel and a notebook keep it."""
+"""The source of each number of an answer, as stored in a trajectory, the panel and a notebook."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ __all__ = ["AnswerNumber", "Grounded", "Verdict", "doubt_words", "doubts"]
 
 
 class Verdict(StrEnum):
-    """What was found out about a number of an answer."""
+    """The result of checking a number of an answer."""
 
     SUPPORTED = "supported"
-    """An output holds it, rounded or in another unit."""
+    """A number that an output contains, perhaps rounded or in another unit."""
     DERIVED = "derived"
-    """It was recomputed from values of outputs."""
+    """A number that was recomputed from values of outputs."""
     RESTATED = "restated"
-    """The question holds it, and it is no result."""
+    """A number of the question, which is not a result."""
     UNSUPPORTED = "unsupported"
-    """Nothing gives it."""
+    """A number without any source."""
     MISMATCHED = "mismatched"
-    """An output holds it for something else than the answer says."""
+    """A number that an output contains for something else than the answer says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +29,24 @@ class Grounded:
     """A number of an answer with its verdict."""
 
     text: str
-    """As it is written, with `%` and the like."""
+    """The number as written, with `%` and the like."""
     start: int
     """Where it begins in the answer, in characters."""
     end: int
     verdict: Verdict
     cell: int | None = None
-    """Index of the step whose output it comes from; `None` where it comes from none."""
+    """Index of the step whose output it comes from; `None` if it comes from none."""
     why: str = ""
     """How it was recomputed, or what it is instead."""
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether the outputs don't bear it out."""
+        """Whether the outputs don't support it."""
         return self.verdict in (Verdict.UNSUPPORTED, Verdict.MISMATCHED)
 
 
 def doubts(found: Iterable[Grounded]) -> tuple[str, ...]:
-    """Returns the doubtful numbers, each once, with what they are instead where that is known."""
+    """Return the doubtful numbers, each once, with what they are instead if that is known."""
     lines = {
         f"{one.text} ({one.why})" if one.why else one.text: None for one in found if one.is_doubtful
     }
@@ -54,11 +54,11 @@ def doubts(found: Iterable[Grounded]) -> tuple[str, ...]:
 
 
 def doubt_words(unsupported: Sequence[str], grounding: Iterable[Grounded]) -> tuple[str, ...]:
-    """Returns what a person is told of numbers that the outputs don't bear out, a line each.
+    """Return the lines that warn a person of numbers that the outputs don't support.
 
     Args:
-        unsupported: all of them, as written.
-        grounding: each number of the answer; empty where an earlier release has answered.
+        unsupported: all of these numbers, as written.
+        grounding: each number of the answer; empty for an answer of an earlier release.
     """
     found = tuple(grounding)
     mismatched = tuple(one for one in found if one.verdict is Verdict.MISMATCHED)
@@ -72,16 +72,16 @@ def doubt_words(unsupported: Sequence[str], grounding: Iterable[Grounded]) -> tu
 
 @dataclass(frozen=True, slots=True)
 class AnswerNumber:
-    """A number of an answer, with the cell of the notebook that it comes from."""
+    """A number of an answer, with the notebook cell that it comes from."""
 
     text: str
-    """As it is shown, with `%` and the like."""
+    """The number as shown, with `%` and the like."""
     start: int
-    """Where it begins in the answer as it is shown, in characters."""
+    """Where it begins in the shown answer, in characters."""
     verdict: str
     """A `Verdict`."""
     cell_id: str | None
     why: str
     """How it was recomputed, or what it is instead."""
     full: str = ""
-    """As the model stated it, where it is shown with fewer digits."""
+    """The number as the model stated it, if it is shown with fewer digits."""

@@ -1,4 +1,4 @@
-"""Which limit of its kernel a cell has met: its name, and words for a person."""
+"""The kernel limit that a cell has reached: its name, and words for a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kernel_sandbox.types import CellResult, CellStatus
 __all__ = ["SAME_LIMIT", "is_own_error", "limit_met", "limit_words"]
 
 SAME_LIMIT = "two cells "
-"""How the detail of a run begins that ended because its cells met the same limit twice."""
+"""Start of `stop_detail` for a run that ended because two cells reached the same limit."""
 _KERNEL_ENDED = "KernelEnded"
 _BY_KIND = {
     "timeout": "TimeLimit",
@@ -36,24 +36,24 @@ _INTERRUPTS = ("KeyboardInterrupt", "CancelledError")
 
 
 def limit_met(result: CellResult) -> str:
-    """Returns the name of the limit that a cell met, such as `TimeLimit`; empty where it met none.
+    """Return the name of the limit that a cell reached, such as `TimeLimit`; "" if none.
 
     Args:
-        result: what became of the cell.
+        result: the cell's result.
     """
     return _BY_KIND.get(result.ended_by) or _BY_STATUS.get(result.status, "")
 
 
 def limit_words(name: str) -> str:
-    """Returns what a cell did that met a limit, as in "met the time limit".
+    """Return what a cell did that reached a limit, as in "met the time limit".
 
     Args:
-        name: as `limit_met` gives it.
+        name: the name that `limit_met` returns.
     """
     return _WORDS[name]
 
 
 def is_own_error(result: CellResult) -> bool:
-    """Returns whether the cell's exception is its own, not the interrupt that enforced a limit."""
+    """Return whether the cell's exception is its own, not the interrupt that enforced a limit."""
     error = result.error
     return error is not None and not (limit_met(result) and error.name in _INTERRUPTS)

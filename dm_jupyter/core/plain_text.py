@@ -1,7 +1,7 @@
-"""Text made fit to be shown and kept: words from elsewhere, and the addresses of endpoints.
+"""Text that is safe to show and keep: words from elsewhere, and the addresses of endpoints.
 
-Covered: codes that a terminal obeys, among them those that set its title or fill the clipboard;
-what an address says besides its host and path. Not covered: what a text says.
+Covered: codes that a terminal obeys, such as those that set its title or fill the clipboard. Also
+covered: the parts of an address besides its host and path. Not covered: the meaning of a text.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _QUERY = re.compile(r"[?#].*$", re.DOTALL)
 
 
 def harmless_text(text: str) -> str:
-    """Returns the text without colours and control characters."""
+    """Return the text without colours and control characters."""
     return _CONTROL.sub("", _LINE_END.sub("\n", text))
 
 
 def shown_address(url: str) -> str:
-    """Returns an address without what may be secret in it: user, password, query and fragment."""
+    """Return an address without its possible secrets: user, password, query and fragment."""
     return _QUERY.sub("", _USER.sub(r"\1", url))
 
 
 def shown_host(url: str) -> str:
-    """Returns the host and port of an address, without user and password; empty for no address."""
+    """Return the host and port of an address, without user and password; "" if it is not one."""
     return shown_address(url).partition("://")[2].partition("/")[0]
 
 
 def is_on_this_machine(url: str) -> bool:
-    """Returns whether an address leads to the machine itself; no for what is no address."""
+    """Return whether an address leads to this machine; `False` if it is not an address."""
     try:
         host = urlsplit(url).hostname or ""
         return host == "localhost" or ip_address(host).is_loopback

@@ -1,8 +1,8 @@
-"""What a question names, and the data call otherwise, do not have, or all have.
+"""Names and limits of a question that the data spell otherwise, do not have, or all pass.
 
-A model corrects "Gento" to "Gentoo" by itself, mostly rightly. Where a column is missing, it takes
-another one, sometimes wrongly, and 10 kg for 10 where a column holds grams. The person is told, as
-the data need not mean what they meant.
+A model corrects "Gento" to "Gentoo" by itself, and is mostly right. If a column is missing, it uses
+another one, sometimes wrongly. It also takes 10 kg as 10 although a column is in grams. The person
+sees a note, since the data need not mean what they meant.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
 _LEAST_LETTERS = 4
 _LONG_LETTERS = 8
-"""From so many letters on two may differ, else one."""
+"""Letters from which a word may differ by two letters instead of one."""
 _INFLECTIONS = frozenset(("s", "es", "y", "d", "ed", "ing", "n", "an", "ian", "ish", "ly", "er"))
 _MOST_VALUES = 200
 _MOST_LINES = 3
@@ -29,11 +29,11 @@ _LIMIT = re.compile(r"[^<>=|&]{1,80} [<>]=? (-?\d[\d_]*(?:\.\d+)?)")
 
 
 def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
-    """Returns a sentence for each value that the cells select under another spelling.
+    """Return a sentence for each value that the cells select under another spelling.
 
     Args:
-        question: as the person wrote it.
-        steps: of the run.
+        question: the question as the person wrote it.
+        steps: the steps of the run.
     """
     words = [_POSSESSIVE.sub("", word) for word in _WORD.findall(question)]
     values = dict.fromkeys(value for step in steps for value in _selected(step))
@@ -47,13 +47,13 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def missing_name_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
-    """Returns a sentence for each name of the question that a cell has looked for in vain.
+    """Return a sentence for each name of the question that a cell has searched for in vain.
 
-    Not for one that the data call nearly so, or by which a cell has found rows.
+    Names that resemble one in the data, or by which a cell has found rows, are left out.
 
     Args:
-        question: as the person wrote it.
-        steps: of the run.
+        question: the question as the person wrote it.
+        steps: the steps of the run.
     """
     asked = f" {_spaced(question)} "
     facts = [fact for step in steps if step.result is not None for fact in step.result.facts]
@@ -70,11 +70,11 @@ def missing_name_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def idle_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
-    """Returns a sentence for each limit of the question that every row of the data passes.
+    """Return a sentence for each limit of the question that every row of the data passes.
 
     Args:
-        question: as the person wrote it.
-        steps: of the run.
+        question: the question as the person wrote it.
+        steps: the steps of the run.
     """
     asked = {float(number.replace(",", "")) for number in _NUMBER.findall(question)}
     worked = (step.result for step in steps if step.result is not None and step.result.ok)
@@ -94,7 +94,7 @@ def idle_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 def _selected(step: Step) -> Iterator[str]:
-    """The texts by which a cell that worked has found rows."""
+    """Yield the texts by which a cell that worked has found rows."""
     if step.result is None or not step.result.ok:
         return
     action = step.turn.action
@@ -108,7 +108,7 @@ def _selected(step: Step) -> Iterator[str]:
 
 
 def _near(value: str, words: Sequence[str], selected: set[str]) -> str:
-    """What a question has in the place of a value; empty where it has the value, or nothing."""
+    """Return the question's words that resemble a value; "" if it has the value, or none do."""
     parts = _WORD.findall(value)
     plain = _plain(value)
     if len(plain) < _LEAST_LETTERS or any(letter.isdigit() for letter in value):
@@ -126,12 +126,12 @@ def _near(value: str, words: Sequence[str], selected: set[str]) -> str:
 
 
 def _spaced(text: str) -> str:
-    """The words of a text or a name, in small letters, one blank between them."""
+    """Return the words of a text or a name, case-folded, with one blank between them."""
     return " ".join(re.findall(r"[^\W_]+", text.casefold()))
 
 
 def _plain(text: str) -> str:
-    """A text without cases, accents, hyphens and blanks."""
+    """Return a text case-folded, without accents, hyphens and blanks."""
     letters = unicodedata.normalize("NFKD", text.casefold())
     return "".join(x for x in letters if x.isalnum() or x in "'’")
 
@@ -143,7 +143,7 @@ def _is_inflected(one: str, other: str) -> bool:
 
 
 def _distance(one: str, other: str, most: int) -> int:
-    """Levenshtein's distance; more than `most` where it is more."""
+    """Return the Levenshtein distance, or any number above `most` if it exceeds that."""
     if abs(len(one) - len(other)) > most:
         return most + 1
     row = list(range(len(other) + 1))

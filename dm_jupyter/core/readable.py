@@ -1,9 +1,9 @@
-"""A free answer as people read it: numbers with as many digits as they mean, lists that are lists.
+"""Formatting of a free answer for people: numbers with meaningful digits, and proper lists.
 
-What the model stated stays in the trajectory, and scores and checks read that. Covered: decimals
-too long to mean anything, and lists that Markdown would not show as such. Left as they are:
-integers, dates, versions, quoted values, code, links, formulas, coordinates, closed-form answers,
-numbers that outputs do not bear out, and two numbers that would become one.
+The trajectory keeps what the model stated, and scores and checks read that. Covered: decimals too
+long to mean anything, and lists that Markdown would not render as lists. Left unchanged: integers,
+dates, versions, quoted values, code, links, formulas, coordinates, closed-form answers, numbers
+that outputs do not support, and two numbers that would become equal.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from dm_jupyter.core.trajectory import Trajectory
 __all__ = ["Readable", "readable", "shown_answer", "shown_numbers"]
 
 _MOST_CHARS = 12_000
-"""A longer answer stays as it is."""
+"""Limit above which an answer is shown unchanged."""
 _MOST_PASSES = 5
-"""After which a text that still changes is shown as it was stated."""
+"""Passes after which a text that still changes is shown as stated."""
 _LONGEST = 60
-"""Characters of a number that is rounded."""
+"""Most characters of a number that is rounded."""
 _ENOUGH_DECIMALS, _ENOUGH_DIGITS = 4, 3
-"""Decimals that nobody minds, and the digits that a number below 1 is shown with."""
+"""Decimals that are left alone, and the digits that a number below 1 is shown with."""
 _CENTS = 2
 _MOST_DECIMALS = 6
-"""Shown of a number that would else look like a whole one."""
+"""Most decimals shown of a number that would otherwise look like an integer."""
 _NOISE_DIGITS = 12
-"""What a float is sure of; the rest is how it was stored."""
+"""Digits that a float represents reliably; the rest is storage noise."""
 _TABLE_DIGITS = 7
-"""A table's number with fewer digits is meant so."""
+"""Digits below which a number in a table is left unchanged."""
 _LONG_INTEGER = 10
-"""Digits before the point of what is rather a time stamp."""
+"""Digits before the point from which a number is probably a time stamp."""
 
 _KEPT: Final = re.compile(
     r"""(?xs)
@@ -49,7 +49,7 @@ _KEPT: Final = re.compile(
     """,
     re.MULTILINE,
 )
-"""What is no prose: code, addresses, marks, named values, formulas."""
+"""Everything that is not prose: code, addresses, tags, named values, formulas."""
 _NUMBER: Final = re.compile(
     r"(?<![\w.,:/\\#'\"“‘@])(?P<money>[$€£¥]\s?)?(?<![\w.])(?P<sign>[-−+]|(?<![-−+]))"
     r"(?P<whole>\d{1,3}(?:,\d{3})+|\d+)\.(?P<part>\d+)(?P<power>[eE][-+]?\d{1,3})?"
@@ -62,14 +62,14 @@ _NAMED = re.compile(
 _PLACE = re.compile(r"(?i)\b(?:lat(?:itude)?|lon(?:g(?:itude)?)?|lng|coordinates?|gps)\b")
 _ROW = re.compile(r"^\s*\|.*\|\s*$|^[^|\n]+\|[^|\n]+\|")
 _ALIGNED = re.compile(r"\S {2,}\S")
-"""A table that is lined up with spaces, where a digit less would move a column."""
+"""A table aligned with spaces, where one digit less would move a column."""
 
 _SIGNS = "•◦▪●‣∙"
-"""That begin an entry of a list and mean nothing else."""
+"""Signs that begin a list entry and mean nothing else."""
 _BULLET = re.compile(rf"^(?P<indent>[ \t]*)(?P<mark>[{_SIGNS}·–—])[ \t\u00a0]+(?=\S)")
 _ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+\S")
 _FIRST = re.compile(r"^[ \t]*(?:[-*+]|1[.)])[ \t]+\S")
-"""What may begin a list: else a line that a number begins is the rest of a sentence."""
+"""What may begin a list. Another line that starts with a number is the rest of a sentence."""
 _DASHED = re.compile(r"^(?P<indent>[ \t]*)(?P<mark>-) (?=\S)")
 _NO_TEXT = re.compile(r"^\s*(?:$|#|>|\||<|---|===|\*\*\*|[-*+]\s|\d{1,3}[.)]\s)")
 _INTRODUCED = re.compile(
@@ -77,12 +77,12 @@ _INTRODUCED = re.compile(
     r"(?P<mark>[-•◦▪●]) (?=\S)"
 )
 _MOST_WORDS = 4
-"""Of an entry in a list that has no other sign of being one."""
+"""Limit for an entry of a list that has no other sign of being one."""
 
 _PRECISION = re.compile(
     r"(?i)\bdecimals?\b|\bdigits?\b|\bprecis|\bexact|\bsignificant figures?\b|\bround"
 )
-"""How a question speaks of the digits that it wants."""
+"""Words by which a question asks for certain digits."""
 
 _Edit = tuple[int, int, str]
 _SURE = Context(prec=_NOISE_DIGITS)
@@ -90,28 +90,28 @@ _SURE = Context(prec=_NOISE_DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A text as it is shown, and where its parts stood in what was stated."""
+    """A text as it is shown, and the edits that map positions of the stated text to it."""
 
     text: str
     passes: tuple[tuple[_Edit, ...], ...] = ()
     """Start, end and replacement of each edit, in order, pass by pass; no two overlap."""
 
     def place(self, at: int) -> int:
-        """Returns where a place of what was stated is in what is shown.
+        """Return the position in the shown text of a position in the stated text.
 
         Args:
-            at: in characters.
+            at: position in characters.
         """
         for edits in self.passes:
             at = _moved(edits, at)
         return at
 
     def part(self, start: int, end: int) -> str:
-        """Returns what is shown of a part of what was stated.
+        """Return the shown form of a part of the stated text.
 
         Args:
-            start: of the part, in characters.
-            end: behind it.
+            start: start of the part, in characters.
+            end: end of the part, exclusive.
         """
         return self.text[self.place(start) : self.place(end)]
 
@@ -126,16 +126,16 @@ def _moved(edits: tuple[_Edit, ...], at: int) -> int:
 
 
 def readable(answer: str, keeps: Collection[tuple[int, int]] = ()) -> Readable:
-    """Returns a free answer as people read it; formatting it again changes nothing.
+    """Return a free answer formatted for people; formatting it again changes nothing.
 
     Args:
-        answer: as the model stated it.
-        keeps: start and end of parts that stay as they are.
+        answer: the answer as the model stated it.
+        keeps: start and end of each part that stays unchanged.
     """
     shown = Readable(answer)
     if len(answer) > _MOST_CHARS:
         return shown
-    for _ in range(_MOST_PASSES):  # a list may turn out to hold another one
+    for _ in range(_MOST_PASSES):  # a list may turn out to contain another one
         kept = [(shown.place(start), shown.place(end)) for start, end in keeps]
         edits = _edits(shown.text, kept)
         if not edits:
@@ -158,12 +158,12 @@ def _edited(text: str, edits: tuple[_Edit, ...]) -> str:
 
 
 def shown_answer(trajectory: Trajectory) -> Readable:
-    """Returns the answer of an ended run as people read it.
+    """Return the answer of an ended run, formatted for people.
 
-    One that was asked for in a form, or with a number of digits, is shown as it was stated.
+    If the task asks for a format or for a number of digits, the answer is shown as stated.
 
     Args:
-        trajectory: the run; one without an answer shows nothing.
+        trajectory: the run; without an answer, the text is empty.
     """
     answer, task = trajectory.answer or "", trajectory.task
     if task.answer_format.strip() or _PRECISION.search(f"{task.question}\n{task.constraints}"):
@@ -173,11 +173,11 @@ def shown_answer(trajectory: Trajectory) -> Readable:
 
 
 def shown_numbers(trajectory: Trajectory, cell_ids: Mapping[int, str]) -> tuple[AnswerNumber, ...]:
-    """Returns the numbers of an answer, where they are shown, with the cells they come from.
+    """Return the shown numbers of an answer, with their positions and source cells.
 
     Args:
         trajectory: the run.
-        cell_ids: of the notebook, by the index of the step that ran the cell.
+        cell_ids: the notebook's cell ids, by the index of the step that ran the cell.
     """
     shown = shown_answer(trajectory)
     return tuple(
@@ -195,10 +195,10 @@ def shown_numbers(trajectory: Trajectory, cell_ids: Mapping[int, str]) -> tuple[
 
 
 class _Kept:
-    """The parts of an answer that stay as they are."""
+    """The parts of an answer that stay unchanged."""
 
     def __init__(self, spans: list[tuple[int, int]]) -> None:
-        """Joins those that overlap."""
+        """Join overlapping spans."""
         self._starts, self._ends = list[int](), list[int]()
         for start, end in sorted(spans):
             if self._ends and start <= self._ends[-1]:
@@ -208,13 +208,13 @@ class _Kept:
                 self._ends.append(end)
 
     def touches(self, start: int, end: int) -> bool:
-        """Whether any of it is kept."""
+        """Whether any character of the range is kept."""
         at = bisect_right(self._ends, start)
         return at < len(self._starts) and self._starts[at] < end
 
 
 def _rounded(answer: str, kept: _Kept) -> Iterator[_Edit]:
-    """The numbers that are shown with fewer digits, but not two as the same one."""
+    """Yield the numbers to shorten, but never two different ones to the same text."""
     shorter: list[tuple[int, str, str]] = []
     for begin, line in _lines(answer):
         is_left = bool(_PLACE.search(line) or _ALIGNED.search(line.strip()))
@@ -238,7 +238,7 @@ def _written(number: re.Match[str]) -> str:
 
 
 def _is_meant(line: str, number: re.Match[str], is_row: bool) -> bool:
-    """Whether all digits of a number may be meant: in a name, a time stamp, a short table."""
+    """Whether all digits may be intended: in a name, a time stamp, or a short table number."""
     whole = number["whole"].replace(",", "")
     digits = len((whole + number["part"]).lstrip("0"))
     if len(whole) >= _LONG_INTEGER or (is_row and digits < _TABLE_DIGITS):
@@ -247,10 +247,10 @@ def _is_meant(line: str, number: re.Match[str], is_row: bool) -> bool:
 
 
 def _shorter(number: re.Match[str]) -> str:
-    """The number with the digits that a person needs."""
+    """Return the number with the digits that a person needs."""
     written = _written(number)
     is_money = bool(number["money"] or number["after"]) and not number["power"]
-    for _ in range(3):  # a carry may give it a digit more
+    for _ in range(3):  # a carry may add a digit
         short = _once_shorter(written, is_money=is_money)
         if short == written:
             break
@@ -272,7 +272,7 @@ def _once_shorter(written: str, *, is_money: bool) -> str:
 
 
 def _wanted(size: Decimal, decimals: int, enough: int) -> int:
-    """How many decimals of a number are shown."""
+    """Return how many decimals of a number are shown."""
     sure = -int(_SURE.create_decimal(size).normalize(_SURE).as_tuple().exponent)
     if sure < decimals and sure <= enough and len(size.as_tuple().digits) > _NOISE_DIGITS:
         return max(1, sure)
@@ -288,7 +288,7 @@ def _looks_whole(size: Decimal, decimals: int) -> bool:
 
 
 def _listed(answer: str, kept: _Kept) -> Iterator[_Edit]:
-    """What makes broken lists whole: their signs, a line for each entry, an empty line before."""
+    """Yield the edits that repair lists: markers, one line an entry, an empty line before."""
     lines = list(_lines(answer))
     is_in_list = False
     for number, (start, line) in enumerate(lines):
@@ -316,7 +316,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(start: int, line: str, kept: _Kept, *, is_alone: bool) -> Iterator[_Edit]:
-    """A line for each entry of a list that stands on one line."""
+    """Yield the edits that put each entry of a one-line list on a line of its own."""
     found = _BULLET.match(line) or _DASHED.match(line) or _INTRODUCED.search(line)
     if found is None:
         return
@@ -344,7 +344,7 @@ def _between(line: str, begin: int, places: list[tuple[int, int]]) -> list[str]:
 
 
 def _are_entries(entries: list[str], *, is_alone: bool) -> bool:
-    """Whether the parts between dashes are entries, not a name with what is said of it."""
+    """Whether the parts between dashes are entries, not a name and its description."""
     if all(re.match(r"[^:]{1,60}: \S", entry) for entry in entries):
         return True
     is_short = all(len(entry.split()) <= _MOST_WORDS for entry in entries)

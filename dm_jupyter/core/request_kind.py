@@ -1,8 +1,8 @@
-"""What a person asks for: an answer, a chart, a cleaned file, an explanation or a report.
+"""The kind of a request: an answer, a chart, a cleaned file, an explanation or a report.
 
-The kinds end differently. Only what the question's own words say beyond doubt makes it anything
-but a question for an answer; a task that prescribes the form of its answer is always one. Covered:
-English. Not covered: other languages, whose questions are all asked for an answer.
+The kinds end differently. A request is for an answer unless its own words clearly say otherwise,
+and always if the task prescribes the form of its answer. Covered: English. Not covered: other
+languages, whose requests all count as questions for an answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RequestKind = Literal["answer", "plot", "clean", "explain", "report"]
 
 _QUESTION_CHARS = 2_000
 _QUOTED = re.compile(r"(?s)```.*?```|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”")
-"""Code and names: their words are not the person's."""
+"""Code and names, whose words are not the person's."""
 _SPACES = re.compile(r"\s+")
 _POLITE = (
     r"(?:please|kindly|now|then|also|first|next|finally|just|and|or|hi|hello|ok|okay"
@@ -29,7 +29,7 @@ _BEGIN = (
     r"(?im)(?:^|(?<=[.!?;:,\n])|\b(?=(?:and|then|also|please)\s))\s*(?:[-*]\s+)?"
     rf"(?:{_POLITE}[\s,]+){{0,4}}"
 )
-"""Where an order may begin: a clause, after the words that lead up to it."""
+"""Where a request may begin: a clause, after polite or linking words."""
 
 _CHART = (
     r"(?:(?:bar|line|pie|area|scatter|box|violin|density|time[- ]series)[- ]?)?"
@@ -75,7 +75,7 @@ _ASKS = re.compile(
     r"|tell|report|compute|calculate|determine|count\s+(?:the|how)|answer|compare|correlat\w+"
     r"|show|print|list|display|train|fit|predict|forecast|regress\w*|classif\w+|cluster|test\s+(?:if|whether|for))\b"
 )
-"""What asks for a finding besides; cleaning is then a step on the way to an answer."""
+"""Words that also ask for a finding. Cleaning is then a step on the way to an answer."""
 
 _SHOWN = (
     r"(?:code|cells?|scripts?|functions?|quer(?:y|ies)|errors?|exceptions?|tracebacks?|warnings?"
@@ -108,7 +108,7 @@ _EXPLAIN: Final = (
 _COMPUTES = re.compile(
     r"(?i)\b(?:compute|calculate|determine|count|plot|draw|clean|save|predict|train)\b"
 )
-"""What asks for new work beside an explanation."""
+"""Words that ask for new work besides an explanation."""
 _REPORT = re.compile(
     rf"{_BEGIN}(?:write|create|prepare|make|produce|generate|draft|give\s+me)\b[^.?!\n]{{0,40}}?"
     r"\breports?\b(?!\s+card)"
@@ -116,10 +116,10 @@ _REPORT = re.compile(
 
 
 def request_kind(task: Task) -> RequestKind:
-    """Returns what a task asks for; `answer` where its words leave a doubt.
+    """Return what a task asks for; `answer` if its words leave a doubt.
 
     Args:
-        task: one with constraints or a format of its answer asks for an answer, whatever it says.
+        task: a task with constraints or an answer format always asks for an answer.
     """
     if task.constraints.strip() or task.answer_format.strip():
         return "answer"

@@ -1,7 +1,7 @@
 """The token ids of one turn: what the model was given, what it sampled, and how likely that was.
 
-Text is not enough to learn from a turn: read by a tokenizer once more, it may become other ids than
-the model sampled. A policy that works on ids keeps them here, beside the text of the completion.
+Text is not enough to learn from a turn: tokenized again, it may give other ids than the model
+sampled. A policy that works on ids keeps them here, beside the text of the completion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["SampledTokens", "TurnEnd", "float_array", "id_array"]
 if TYPE_CHECKING:
     _Ids = array[int]
     _Floats = array[float]
-else:  # the codec reads the types of fields, and takes no array of a kind
+else:  # the codec reads the types of fields, and accepts no parametrized array
     _Ids = _Floats = array
 
 
@@ -35,7 +35,7 @@ def float_array(values: Iterable[float] = ()) -> array[float]:
 class TurnEnd:
     """Where a turn ended in the text of its conversation, so that the next prompt continues there.
 
-    The text itself is not kept: its length and its hash tell whether a later conversation still
+    The text itself is not kept: its length and its hash show whether a later conversation still
     begins with it.
     """
 
@@ -46,10 +46,10 @@ class TurnEnd:
     turn_chars: int
     """Length of the turn, its opening included: the last part of that text."""
     beyond: str = ""
-    """What the sampled ids say after the turn's text: the stop string with the rest of the last
-    token, or the mark with which the model closed its turn."""
+    """The text of the sampled ids after the turn's text: the stop string with the rest of the last
+    token, or the token with which the model closed its turn."""
     stop: str = ""
-    """The stop string that ended the turn; `beyond` begins with it. Empty for another end."""
+    """The stop string that ended the turn, with which `beyond` begins. Empty for another end."""
     is_closed: bool = False
     """Whether the model closed the turn itself: `beyond` is the text of its last id."""
 
@@ -60,26 +60,26 @@ class TurnEnd:
         Args:
             text: The conversation, with the turn as its last part.
             turn: The turn, its opening included.
-            beyond: What the sampled ids say after it.
+            beyond: The text of the sampled ids after it.
             stop: The stop string that ended it.
             is_closed: Whether the model closed it.
         """
         return cls(len(text), _digest(text), len(turn), beyond, stop, is_closed)
 
     def begins(self, text: str) -> bool:
-        """Say whether a conversation begins with the one that this turn ended."""
+        """Return whether a conversation begins with the one that this turn ended."""
         return len(text) >= self.chars and _digest(text[: self.chars]) == self.sha256
 
 
 @dataclass(frozen=True, slots=True)
 class SampledTokens:
-    """One turn as the model sampled it. Rows of a trainer are made of these, never of text."""
+    """One turn as the model sampled it. A trainer builds its rows from these, never from text."""
 
     prompt: _Ids
     """Ids that the model was given, the opening of the turn included. Shape: (P,)."""
     sampled: _Ids
-    """Ids that it sampled, to the last one: those of a stop string and of the mark that closes a
-    turn are among them. Shape: (S,)."""
+    """All ids that it sampled, including those of a stop string and of the token that closes a
+    turn. Shape: (S,)."""
     logprobs: _Floats
     """Natural logarithm of the probability that the model gave to each sampled id, before
     temperature and top-p are applied. Shape: (S,)."""
@@ -87,16 +87,16 @@ class SampledTokens:
     top_p: float
     end: TurnEnd
     weight_version: str = ""
-    """Which weights sampled the turn; empty where there is one version only."""
+    """Which weights sampled the turn; empty if there is only one version."""
     is_forked: bool = False
     """Whether the prompt does not continue the ids of the turn before: the history was rewritten,
-    or that turn has no ids. A row for a trainer then begins anew."""
+    or that turn has no ids. A new row for a trainer then begins."""
 
     def __post_init__(self) -> None:
         """Check the lengths.
 
         Raises:
-            ValueError: There is not one log-probability for each sampled id.
+            ValueError: The counts of sampled ids and log-probabilities differ.
         """
         if len(self.logprobs) != len(self.sampled):
             raise ValueError(
@@ -105,17 +105,17 @@ class SampledTokens:
 
     @property
     def ids(self) -> array[int]:
-        """The prompt and what was sampled. Shape: (P + S,)."""
+        """The ids of the prompt and of the sample. Shape: (P + S,)."""
         return self.prompt + self.sampled
 
     def to_json(self) -> dict[str, Any]:
-        """The turn as plain JSON values."""
+        """Return the turn as plain JSON values."""
         arrays = {name: list(getattr(self, name)) for name in ("prompt", "sampled", "logprobs")}
         return {**asdict(self), **arrays}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> SampledTokens:
-        """The inverse of `to_json`.
+        """Return the turn from the output of `to_json`.
 
         Raises:
             KeyError: An array or the end is missing.
@@ -130,7 +130,7 @@ class SampledTokens:
         return cls(**{**raw, **arrays, "end": TurnEnd(**raw["end"])})
 
     def continues(self, before: SampledTokens) -> bool:
-        """Say whether the prompt is the ids of the turn before, and more."""
+        """Return whether the prompt begins with all ids of the turn before."""
         return self.prompt[: len(before.ids)] == before.ids
 
 

@@ -1,4 +1,4 @@
-"""What the agent is asked."""
+"""The `Task` that the agent is asked to solve."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["Task"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question about data files. The expected answer is no part of it."""
+    """A question about data files, without the expected answer."""
 
     id: str
     question: str
     files: tuple[Path, ...] = ()
-    """The data files, as they lie on this machine."""
+    """The paths of the data files on this machine."""
     constraints: str = ""
-    """How to compute the answer, where the task prescribes that."""
+    """How to compute the answer, if the task prescribes it."""
     answer_format: str = ""
     """The form of the answer, such as `@mean_fare[value]`; empty for a free question."""
     level: str = ""
@@ -31,18 +31,18 @@ class Task:
 
     @property
     def is_closed_form(self) -> bool:
-        """Whether the answer is named values; a format in other words is for a free answer."""
+        """Whether the answer is named values; a format without names asks for a free answer."""
         return bool(answer_names(self.answer_format))
 
     def to_json(self) -> dict[str, Any]:
-        """The task as plain JSON values; of each file its name alone, never its place."""
+        """Return the task as plain JSON values, with file names but never their folders."""
         named = replace(self, files=tuple(Path(file.name) for file in self.files))
         plain: dict[str, Any] = encode_value(named)
         return plain
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Task:
-        """The inverse of `to_json`; files come back as bare names.
+        """Return the task from the output of `to_json`; files are bare names.
 
         Raises:
             ValueError: a field is missing or of another type.

@@ -1,4 +1,4 @@
-"""The code of a cell: its syntax tree, and the line that raised, as its traceback tells."""
+"""The code of a cell: its syntax tree, and the line that its traceback marks as raising."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OWN_LINE = re.compile(r"^-+>\s*\d+ (.*)$", re.MULTILINE)
 
 
 def parsed(source: str) -> ast.Module | None:
-    """Returns the tree of a cell, or nothing where it is no plain Python."""
+    """Return the syntax tree of a cell, or `None` if it is not plain Python."""
     try:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -22,14 +22,14 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def without_colours(text: str) -> str:
-    """Returns the text without terminal codes."""
+    """Return the text without terminal codes."""
     return _ANSI.sub("", text)
 
 
 def failing_line(error: CellError) -> str:
-    """Returns the line of the cell in which the exception came up, or nothing when none is marked.
+    """Return the line of the cell that raised the exception, or "" if none is marked.
 
-    The marked lines of libraries, above or below it, are not meant.
+    The marked lines of libraries, above or below it, do not count.
     """
     trace = without_colours("\n".join(error.traceback))
     own_line = _OWN_LINE.search(trace, max(0, trace.rfind("Cell In[")))

@@ -1,7 +1,6 @@
 """A trajectory: a question, the turns taken on it, and how it ended. Immutable; a branch is a copy.
 
-What the chat writes into a notebook, what a benchmark scores and what a trainer learns from are
-all this one value.
+The chat writes this one value into a notebook, a benchmark scores it, and a trainer learns from it.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = 2
-"""Version 1 had other names for some fields; it is still read."""
+"""The version that is written. Version 1 had other names for some fields and can still be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunCell:
-    """The model wants a cell run."""
+    """The model requests that a cell is run."""
 
     source: str
     language: str = "python"
@@ -57,7 +56,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """The turn holds neither code nor answer (DataMind §4: a void turn)."""
+    """The turn contains neither code nor answer (DataMind §4: a void turn)."""
 
     reason: str
 
@@ -78,52 +77,52 @@ class Completion:
     """One sample from a model."""
 
     text: str
-    """The whole turn: the opening that was put into the model's mouth, then what it sampled."""
+    """The entire turn: the opening that was put before it, then what the model sampled."""
     prefill: str = ""
-    """The opening; `text` starts with it. Never trained on."""
+    """The opening, with which `text` starts. Never trained on."""
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
     finish_reason: str = "stop"
-    """`stop`; `length` when the token limit cut it; `repetition` when it went round in circles."""
+    """`stop`; `length` if the token limit cut it; `repetition` if it repeated itself."""
     reasoning: str = ""
-    """What the model thought beside the turn, where its endpoint tells; no part of the turn."""
+    """What the model thought outside the turn, if its endpoint reports that."""
     mean_probability: float | None = None
-    """Geometric mean of its tokens' probabilities; `None` where nobody asked, or nobody knows."""
+    """Geometric mean of its tokens' probabilities; `None` if not requested or unknown."""
     tokens: SampledTokens | None = field(default=None, compare=False, repr=False)
-    """The ids behind the text, from a policy that works on ids. They are stored beside the
+    """The token ids of the text, from a policy that works on ids. They are stored beside the
     trajectory, not in its JSON."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One turn and what came of it."""
+    """One turn and its result."""
 
     completion: Completion
     turn: Turn
     result: CellResult | None = None
-    """What the cell did, when the action was one."""
+    """What the cell did, if the action was a cell."""
     observation: str = ""
-    """What the model is told next; empty when the turn ended the run."""
+    """What the model is shown next; empty if the turn ended the run."""
     critique: str = ""
-    """Why a cell that worked was sent back, if it was."""
+    """Why a cell that worked was sent back; empty if it was not."""
     is_edited: bool = False
     """Whether a person changed the cell before it ran: the action is theirs, not the model's."""
     written: RunCell | None = None
-    """The cell as its turn has it, where the action, which is what ran, is another: a person
+    """The cell as the turn contains it, if the action, which is what ran, is different: a person
     changed it, or the comments of an opening were left out."""
     findings: tuple[Finding, ...] = ()
-    """What the help for the model noticed, and did, about this turn."""
+    """What the help for the model noticed and did about this turn."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A place where a conversation had grown too long for its model."""
+    """A point at which a conversation had grown too long for its model."""
 
     at: int
-    """Turns taken when it was made; the next one is the first that was asked with it."""
+    """Turns taken when it was created; it applies from the next turn on."""
     turns: int
-    """How many of the first turns the model is told of by the digest alone."""
+    """How many of the first turns the model sees only through the digest."""
     digest: str
     """What they ran and what that showed, shortened."""
 
@@ -134,16 +133,16 @@ class DataContext:
 
     text: str = ""
     preamble: str = ""
-    """Code that loads the data, to begin a python cell with."""
+    """Code that loads the data, which begins a python cell."""
     databases: tuple[str, ...] = ()
-    """Names of the database files; not empty when `sql` cells make sense."""
+    """Names of the database files; not empty if `sql` cells make sense."""
     incomplete: tuple[str, ...] = ()
-    """The columns in which values are missing, as far as they were counted."""
+    """The columns with missing values, as far as they were counted."""
     variables: tuple[str, ...] = ()
     """Names of a person's tables in the kernel that the question is about."""
     links: str = ""
-    """What the question's words are in the data, one line each; the only part that depends on the
-    question, so it follows behind it."""
+    """What the question's words are in the data, one line each. Only this part depends on the
+    question, so it follows the question in the prompt."""
 
 
 class StopReason(StrEnum):
@@ -166,29 +165,29 @@ class Trajectory:
     data_context: DataContext = field(default_factory=DataContext)
     steps: tuple[Step, ...] = ()
     stop: StopReason | None = None
-    """`None` while the run goes on."""
+    """Why the run ended; `None` while it continues."""
     stop_detail: str = ""
     """Which budget ran out, or which fault it was."""
     answer: str | None = None
     unsupported: tuple[str, ...] = ()
-    """Numbers of the answer that the outputs don't bear out."""
+    """Numbers of the answer that the outputs don't support."""
     rests_on: tuple[str, ...] = ()
-    """What the answer rests on that the data do not have, such as a selection without rows."""
+    """Absent data that the answer rests on, such as a selection without rows."""
     grounding: tuple[Grounded, ...] = ()
     """Each number of a free answer, with the step whose output it comes from."""
     ending: tuple[str, ...] = ()
-    """What a person reads below the answer: what a cleaning saved and changed, or that the chart
-    or the file that was asked for is not there."""
+    """The lines below the answer: what a cleaning saved and changed, or that the requested chart
+    or file is missing."""
     policy: str = ""
     """The model's name."""
     endpoint: str = ""
-    """Where it answered, without what may be secret in the address; empty for this machine."""
+    """The model's address without possible secrets; empty for this machine."""
     prompts: Mapping[str, str] = field(default_factory=dict)
-    """Name of each prompt used, to the first 12 hex digits of its sha256."""
+    """Map from the name of each prompt used to the first 12 hex digits of its sha256."""
     containment: Mapping[str, Any] = field(default_factory=dict)
-    """What the kernel was restricted by, layer by layer."""
+    """The restrictions of the kernel, layer by layer."""
     folds: tuple[Fold, ...] = ()
-    """Where the conversation was shortened; the last one holds for the next turn."""
+    """Where the conversation was shortened; the last fold applies to the next turn."""
     assistance: Assistance | None = None
     """The help that the model gets; `None` before a run begins, and in records of old releases."""
     advice: tuple[str, ...] = ()
@@ -196,42 +195,42 @@ class Trajectory:
 
     @property
     def assists(self) -> Assistance:
-        """The help that the model gets: as recorded, else the dialect's default."""
+        """The help that the model gets: the recorded one, else the dialect's default."""
         if self.assistance is None:
             return Assistance.for_dialect(self.dialect)
         return self.assistance
 
     @property
     def kind(self) -> RequestKind:
-        """What the model is told that the person wants; without help, always an answer."""
+        """The kind of request that the prompts assume; without help, always an answer."""
         return request_kind(self.task) if self.assists.ending else "answer"
 
     @property
     def digest(self) -> str:
-        """What the model is told of the turns that it is not shown; empty while it sees all."""
+        """The digest of the turns that the model is not shown; empty while it sees all."""
         return self.folds[-1].digest if self.folds else ""
 
     @property
     def folded(self) -> int:
-        """How many of the first turns the model is not shown any more."""
+        """How many of the first turns the model is no longer shown."""
         return self.folds[-1].turns if self.folds else 0
 
     @property
     def shown_steps(self) -> tuple[Step, ...]:
-        """The steps that the model is shown as they were."""
+        """The steps that the model is shown in full."""
         return self.steps[self.folded :]
 
     @property
     def answered_by(self) -> str:
-        """The model, and its host where it did not answer on this machine; for a person."""
+        """The model, and its host if that is not this machine, in words for a person."""
         host = shown_host(self.endpoint)
         return f"{self.policy} at {host}" if host else self.policy
 
     def cell_ids(self, ran: Sequence[str]) -> dict[int, str]:
-        """The ids of the notebook's cells by the index of the step that ran each.
+        """Return the ids of the notebook's cells by the index of the step that ran each.
 
         Args:
-            ran: ids of the cells of the run, in the order in which they ran.
+            ran: ids of the run's cells, in the order in which they ran.
         """
         steps = (at for at, step in enumerate(self.steps) if step.result is not None)
         return dict(zip(steps, ran, strict=False))
@@ -260,20 +259,20 @@ class Trajectory:
         )
 
     def extended(self, step: Step) -> Trajectory:
-        """The trajectory with one more step."""
+        """Return the trajectory with one more step."""
         return replace(self, steps=(*self.steps, step))
 
     def before(self, turn: int) -> Trajectory:
-        """The trajectory as the model was asked for a turn.
+        """Return the trajectory as it was when the model was asked for a turn.
 
         Args:
-            turn: 0 for the first.
+            turn: index of the turn; 0 is the first.
         """
         folds = tuple(fold for fold in self.folds if fold.at <= turn)
         return replace(self, steps=self.steps[:turn], folds=folds)
 
     def to_json(self) -> dict[str, Any]:
-        """The trajectory as plain JSON values, with its schema version."""
+        """Return the trajectory as plain JSON values, with its schema version."""
         return {
             "schema_version": SCHEMA_VERSION,
             "task": self.task.to_json(),
@@ -298,10 +297,11 @@ class Trajectory:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Trajectory:
-        """The inverse of `to_json`.
+        """Return the trajectory from the output of `to_json`.
 
         Raises:
-            TrajectoryError: another schema version, or a field is missing or of the wrong kind.
+            TrajectoryError: the schema version is unknown, or a field is missing or of the wrong
+                kind.
         """
         version = raw.get("schema_version")
         if version not in {1, SCHEMA_VERSION}:
@@ -318,7 +318,7 @@ class Trajectory:
 
 
 def _completion_to_json(completion: Completion) -> dict[str, Any]:
-    """The completion; of its token ids only how many there are."""
+    """Return the completion, with the counts of its token ids instead of the ids."""
     raw: dict[str, Any] = encode_value(replace(completion, tokens=None))
     del raw["tokens"]
     if tokens := completion.tokens:

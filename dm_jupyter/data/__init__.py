@@ -1,1 +1,1 @@
-"""What the model is shown of the data, and the code that loads it."""
+"""Data context: what the model sees of the data, and the code that loads it."""

@@ -1,4 +1,4 @@
-"""What the model is shown of the data files, their names in code, and how its cells begin."""
+"""The data context that a model is shown: profiles, names of files in code, and load code."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _IMPORTS = "import pandas as pd\nimport numpy as np\n"
 
 @dataclass(frozen=True, slots=True)
 class DataContextSize:
-    """How much a model is shown of the data; the default suits a model on a processor."""
+    """Amount of data context that a model is shown; the default suits a model on a CPU."""
 
     profile_chars: int = 2_200
-    """Of a single file's profile; several share twice as much."""
+    """Characters of a single file's profile; several files share twice as much."""
     links_chars: int = 300
-    """Of what the question's words are in the data; 0 links nothing. A local model can't read this
-    part before the question comes."""
+    """Characters of the links from the question's words to the data; 0 for none.
+    A local model can't read this part before the question comes."""
 
 
 _LARGE = DataContextSize(12_000, 2_000)
 
 
 def data_context_size(context_tokens: int | None) -> DataContextSize:
-    """Returns the room that a model's context allows: more from 32,000 tokens on.
+    """Return the size that a model's context allows: more from 32,000 tokens on.
 
     Args:
-        context_tokens: of prompt and answer together; `None` or 0 where nobody knows. Local models
-            have less than 32,000, and so what they read in bearable time.
+        context_tokens: tokens of prompt and answer together; `None` or 0 if unknown. Local models
+            have less than 32,000, so they get what they read in bearable time.
     """
     return _LARGE if (context_tokens or 0) >= _LARGE_CONTEXT_TOKENS else DataContextSize()
 
@@ -50,17 +50,17 @@ async def build_data_context(
     question: str = "",
     room: DataContextSize | None = None,
 ) -> DataContext:
-    """Returns what to show of the files.
+    """Return the data context of the files.
 
     Args:
-        names: how code calls each, to where it lies: absolute, without links.
-        reader: reads those that have changed since it did so last.
-        question: whose words are linked to the data; empty for none, as nobody has asked yet.
-            Nothing but `links` depends on it.
+        names: each file's name in code, mapped to its path: absolute, without links.
+        reader: reads the files that have changed since its last reading.
+        question: question whose words are linked to the data; empty if nobody has asked yet. Only
+            `links` depends on it.
         room: how much to show; `None` for a small context.
 
     Raises:
-        DataFileError: a file can't be read; the message names it and the way out.
+        DataFileError: a file can't be read; the message names it and says what to do.
         SandboxError: no worker can be started to read it.
     """
     if not names:
@@ -88,7 +88,7 @@ def _data_context(profiles: list[FileProfile], question: str, room: DataContextS
 
 
 def _trimmed(profile: FileProfile) -> FileProfile:
-    """The profile with column names that the load line strips of the spaces around them.
+    """Return the profile with column names stripped of spaces, as the load line strips them.
 
     Nobody, person or model, writes `df[' WINDSPEED']`.
     """
@@ -109,7 +109,7 @@ def _trimmed(profile: FileProfile) -> FileProfile:
 
 
 def _loads(profiles: list[FileProfile]) -> list[str]:
-    """The code that loads each table, each into a variable of its own."""
+    """Return the code that loads each table into its own variable."""
     tables = [
         (profile, table)
         for profile in profiles
@@ -127,7 +127,7 @@ def _renamed(table: TableProfile, variable: str) -> str:
 
 
 def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:
-    """A name for the table's frame, from the sheet's or the file's name."""
+    """Return a name for the table's frame, from the sheet's or the file's name."""
     own = table.name if len(profile.tables) > 1 else Path(profile.name).stem
     name = re.sub(r"\W+", "_", own.lower()).strip("_") or "df"
     name = f"df_{name}" if name[0].isdigit() else name
@@ -139,10 +139,10 @@ def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str
 
 
 def names_for(files: tuple[Path, ...], folder: Path | None) -> dict[str, Path]:
-    """Returns how the code names each file, so that the notebook runs again from `folder`.
+    """Return each file's name in code, so that the notebook runs again from `folder`.
 
-    Below `folder` a file goes by its relative path, elsewhere by its absolute one; without a
-    folder by its bare name.
+    A file below `folder` gets its relative path, any other its absolute one. Without a folder,
+    files get their bare names.
     """
     if folder is None:
         return {file.name: file.resolve() for file in files}

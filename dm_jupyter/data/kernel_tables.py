@@ -1,7 +1,7 @@
-"""A kernel's variables, as the kernel tells them: read with no trust in the text.
+"""A kernel's variables as the kernel reports them, parsed without trust in the text.
 
-Covered: whatever the text is, few tables of few columns and few values come of it, each field of
-the type and length that `kernel_variables.py` sends. Not covered: whether they are true.
+Covered: any text yields only few tables of few columns and few values, each field of the type and
+length that `kernel_variables.py` sends. Not covered: whether they are true.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from kernel_sandbox.messages import decode
 __all__ = ["COMM_TARGET", "Alive", "alive_from_text", "variables_expression", "variables_text"]
 
 COMM_TARGET = "dm-jupyter"
-"""The comm by which a cell's question, with the kernel's variables, reaches the server."""
+"""Comm that carries a cell's question, with the kernel's variables, to the server."""
 _TEXT_CHARS = 256 * 1024
-"""More than twenty tables of thirty columns take."""
+"""Longest text that is parsed; more than twenty tables of thirty columns need."""
 _TABLES, _COLUMNS, _SAMPLES, _DIMENSIONS, _VALUES = 20, 30, 3, 2, 30
 _NAME_CHARS, _SAMPLE_CHARS = 80, 40
 _KINDS = ("DataFrame", "Series")
@@ -26,7 +26,7 @@ _KINDS = ("DataFrame", "Series")
 
 @dataclass(frozen=True, slots=True)
 class Alive:
-    """The variables of a kernel that a question may be about, in the order of their making."""
+    """A kernel's variables that a question may be about, in order of creation."""
 
     tables: tuple[dict[str, Any], ...] = ()
     """Each with `name`, `kind`, `shape` and `columns`, those with `name`, `dtype`, `samples`."""
@@ -35,26 +35,26 @@ class Alive:
 
 
 def variables_expression() -> str:
-    """Returns what a kernel evaluates to tell its variables; its `repr` is for `alive_from_text`.
+    """Return the expression that lists a kernel's variables; its `repr` is for `alive_from_text`.
 
-    One expression, for a kernel compiles that at once, where it takes a cell's text apart first;
-    and no name of ours comes to be among the variables.
+    A kernel compiles one expression at once, but splits the text of a cell first. The expression
+    also adds no name of ours to the variables.
     """
     source = Path(__file__).with_name("kernel_variables.py").read_text("utf-8")
     return f"(lambda own: exec({source!r}, own) or own['variables'](globals()))({{}})"
 
 
 def variables_text(namespace: Mapping[str, Any]) -> str:
-    """Returns what a kernel with this namespace would tell.
+    """Return the text that a kernel with this namespace would send.
 
     Args:
-        namespace: is looked at and stays as it is.
+        namespace: variables to list; not changed.
     """
     return str(eval(variables_expression(), dict(namespace)))  # noqa: S307  (a file of ours)
 
 
 def alive_from_text(text: str) -> Alive:
-    """Returns the variables; what is none is left out.
+    """Return the variables, without entries that are not valid.
 
     Args:
         text: JSON, as a kernel sent it.

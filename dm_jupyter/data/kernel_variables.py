@@ -1,19 +1,18 @@
 """Source that runs silently in a person's kernel to list its variables; never imported here.
 
-It calls nothing that a variable's own class defines but what pandas, numpy and the standard
-library define, so that looking has no effect. Texts that are called like keys, or look like them,
-are left out.
+It calls only methods of pandas, numpy and the standard library, none of a person's own class, so
+that looking has no effect. Texts that are named like keys, or look like them, are left out.
 """
 
 
 def variables(names: dict[str, object]) -> object:
-    """The variables among the names of a kernel, as JSON."""
+    """Return the variables among the names of a kernel, as JSON."""
     import json
     import sys
 
     class Text(str):
         __slots__ = ()
-        __repr__ = str.__str__  # what is sent is a `repr`, and JSON is simple to read
+        __repr__ = str.__str__  # the kernel sends a `repr`, and JSON is simple to read
 
     pandas = sys.modules.get("pandas")
     frames = (pandas.DataFrame, pandas.Series) if pandas is not None else ()
@@ -34,7 +33,7 @@ def variables(names: dict[str, object]) -> object:
 def _add_table(tables, values, name, value):  # type: ignore[no-untyped-def]
     try:
         tables.append(_table(name, value))  # type: ignore[no-untyped-call]
-    except Exception:  # noqa: BLE001  (a subclass of a person's; the others are told all the same)
+    except Exception:  # noqa: BLE001  (a person's own subclass; the others are still listed)
         text = "a table that can't be looked at"
         values.append({"name": name[:80], "kind": type(value).__name__[:80], "text": text})
 
@@ -60,9 +59,9 @@ def _table(name, value):  # type: ignore[no-untyped-def]  # pandas is not known 
 
 
 def _shown(item):  # type: ignore[no-untyped-def]  # of any class
-    """An item of a table as text; what a class of the person's, or a long value, would say is not.
+    """Return an item of a table as text, without calling a person's class or printing a long value.
 
-    No text of theirs may take long: the kernel answers nobody meanwhile.
+    The text must not take long: the kernel answers nobody meanwhile.
     """
     kind = type(item)
     plain = (bool, int, float, complex, str, type(None))
@@ -83,7 +82,7 @@ def _shown(item):  # type: ignore[no-untyped-def]  # of any class
 
 
 def _told(name, value):  # type: ignore[no-untyped-def]  # of any class
-    """What a value is, in a few words; empty for one that is nobody's business."""
+    """Return a description of a value in a few words; empty if it is private or of no interest."""
     import re
 
     kind = type(value)

@@ -1,11 +1,11 @@
-"""Profiles of data files, made in a worker that may use so much time and memory and no more.
+"""Profiles of data files, created in a worker with limited time and memory.
 
-Whoever sends a file chooses what a parser meets: a table of thirty thousand columns, an archive
-that unpacks to the size of the disk, what a fault of a library waits for. So no file is read in
-the process that asks: a worker reads it, confined as cells are, and prints plain JSON.
+The sender of a file controls what a parser meets: a table of thirty thousand columns, an archive
+that unpacks to the size of the disk, or input that exploits a library's bug. So the calling process
+reads no file itself. A worker, confined as cells are, reads it and prints plain JSON.
 
-Covered: time, memory, crashes and what a parser can be made to do; a file that a link has taken
-the place of. Not covered: what the profile says of a file that lies about itself.
+Covered: time, memory, crashes and what a parser can be made to do; a file replaced by a link. Not
+covered: what the profile says of a file that lies about itself.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ READING = Limits(
     disk_bytes=256 * MIB,
     output_bytes=8 * MIB,
 )
-"""What reading one file may take; a file of an archive is unpacked to the worker's own disk."""
+"""Limits for reading one file; archive members are unpacked to the worker's own disk."""
 _REST_S, _PASS_SHARE = 7.0, 0.65
-"""What everything but the passes over a large file may take, and of a short time the other part."""
+"""Seconds reserved for all but the passes over a large file, and the least share of the passes."""
 _PROGRESS = "progress"
-"""The file in the worker's folder that says how far a pass is."""
+"""File in the worker's folder with the progress of a pass."""
 _TELL_EVERY_S = 0.5
 _IDLE_S = 300.0
 _AT_ONCE = 2
@@ -73,25 +73,25 @@ _READERS = (
 )
 _MODULES = ("pandas", __name__, *(f"dm_jupyter.data.profile.{name}" for name in _READERS))
 _BESIDE = ("-wal", "-shm", "-journal", ".wal")
-"""Files beside a database that it can't be read without."""
+"""Suffixes of files beside a database that reading it requires."""
 
 _Key = tuple[str, Path, int, int, int]
 
 
 def reading_for(seconds: float) -> Limits:
-    """Returns the limits for a file that may be read so long."""
+    """Return the limits for reading a file for at most `seconds`."""
     return replace(READING, wall_s=seconds, cpu_s=max(READING.cpu_s, math.ceil(3 * seconds)))
 
 
 def print_profile_json(path: str, name: str, seconds: float = READING.wall_s) -> None:
-    """Prints one line of JSON, as a worker does: the profile, or what is wrong with the file.
+    """Print one line of JSON, in a worker: the profile, or what is wrong with the file.
 
-    How far a pass over a large file is, it writes to a file of the folder it works in.
+    Progress of a pass over a large file goes to a file in the working directory.
 
     Args:
         path: the file, as this process reaches it.
-        name: how the code will call it.
-        seconds: that reading it may take in all.
+        name: the file's name in generated code.
+        seconds: limit for the entire reading.
     """
     effort = Effort(max(_PASS_SHARE * seconds, seconds - _REST_S), _Told())
     try:
@@ -106,7 +106,7 @@ def print_profile_json(path: str, name: str, seconds: float = READING.wall_s) ->
 
 
 class _Told:
-    """Writes how far a pass is, twice a second at most."""
+    """Progress writer of a pass, twice a second at most."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + _TELL_EVERY_S
@@ -120,18 +120,18 @@ class _Told:
 
 
 class ProfileReader(AsyncResource):
-    """Reads data files in workers; an async context manager.
+    """Reader of data files in workers; an async context manager.
 
-    The process that they are forked from starts with the first file, and ends when none was read
-    for five minutes. Enter it in the thread that lives longest.
+    The process that forks the workers starts with the first file. It ends when no file was read for
+    five minutes. Enter the context in the thread that lives longest.
     """
 
     def __init__(self, limits: Limits = READING, idle_s: float = _IDLE_S) -> None:
-        """Starts nothing yet.
+        """Initialize the reader without starting a process.
 
         Args:
-            limits: what reading one file may take.
-            idle_s: after so long without a file the process ends, seconds.
+            limits: limits for reading one file.
+            idle_s: seconds without a file after which the process ends.
         """
         self._limits = limits
         self._idle_s = idle_s
@@ -147,18 +147,18 @@ class ProfileReader(AsyncResource):
         name: str | None = None,
         on_progress: Callable[[float], None] | None = None,
     ) -> FileProfile:
-        """Returns the profile of a file; one that has not changed is not read again.
+        """Return the profile of a file; an unchanged file is not read again.
 
-        A file that can't be read within the limits has a profile without tables, whose warning
-        says so.
+        A file that can't be read within the limits gets a profile without tables and with a
+        warning.
 
         Args:
-            path: of the file; absolute, without links.
-            name: how the code will call it; `None` for the file's own name.
-            on_progress: is called with the share of a large file that was read, 0 to 1.
+            path: absolute path of the file, without links.
+            name: the file's name in generated code; `None` for its own name.
+            on_progress: called with the share of a large file that was read, 0 to 1.
 
         Raises:
-            DataFileError: it is no data file, or a link by now; the message says the way out.
+            DataFileError: it is not a data file, or has become a link; the message says what to do.
             SandboxError: no worker can be started.
         """
         shown = path.name if name is None else name
@@ -203,7 +203,7 @@ class ProfileReader(AsyncResource):
 
     @contextlib.asynccontextmanager
     async def _worked(self) -> AsyncIterator[None]:
-        """Keeps the zygote while a file is read, and for a while after."""
+        """Keep the zygote alive while a file is read, and for a while after."""
         self._at_work += 1
         if self._ending is not None:
             self._ending.cancel()
@@ -224,17 +224,17 @@ class ProfileReader(AsyncResource):
             await zygote.close()
 
     async def close(self) -> None:
-        """Ends the process that workers are forked from. Safe to call again."""
+        """End the process that forks the workers. Safe to call again."""
         if self._ending is not None:
             self._ending.cancel()
         await self._end()
 
 
 async def _watch(path: Path, on_progress: Callable[[float], None]) -> None:
-    """Passes on what the worker writes of its progress, without end."""
+    """Forward the worker's progress to the callback, without end."""
     while True:
         await asyncio.sleep(_TELL_EVERY_S)
-        # The worker reads files of strangers: what it writes is no more than a hint, never a link.
+        # The worker reads untrusted files: its output is only a hint, and must not be a link.
         with contextlib.suppress(OSError, ValueError):
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
@@ -246,7 +246,7 @@ async def _watch(path: Path, on_progress: Callable[[float], None]) -> None:
 
 
 def _key(name: str, path: Path) -> _Key | None:
-    """What a file is known by; `None` for one that may change and look the same."""
+    """Return the cache key of a file; `None` if it may change and look the same."""
     if any(path.with_name(path.name + end).exists() for end in _BESIDE):
         return None
     state = path.stat()
@@ -254,10 +254,10 @@ def _key(name: str, path: Path) -> _Key | None:
 
 
 def _said(result: CellResult, path: Path, name: str, limits: Limits) -> FileProfile:
-    """The profile that a worker printed; of a file that it could not read, the short one.
+    """Return the profile that a worker printed, or a short one if it could not read the file.
 
     Raises:
-        DataFileError: it is no data file.
+        DataFileError: it is not a data file.
     """
     if result.status is CellStatus.TIMEOUT:
         return _unread(path, name, f"reading it took more than {limits.wall_s:.0f} s")

@@ -1,1 +1,1 @@
-"""One cell: what is sent to a kernel, what comes back, what of it is believed."""
+"""One cell: what is sent to a kernel, what comes back, and what of it is trusted."""

@@ -1,4 +1,4 @@
-"""One cell from sending to result: the limits of time, memory and output meet here."""
+"""One cell from sending to result, under the limits of time, memory and output."""
 
 from __future__ import annotations
 
@@ -27,59 +27,59 @@ _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryErro
 
 
 class CellChannel(Protocol):
-    """What a `CellRun` needs of the way to a kernel; it may call both at the same time."""
+    """The channel to a kernel that a `CellRun` needs; it may call both methods at once."""
 
     async def execute(self, source: str, execution: Execution) -> None:
-        """Runs a cell; returns when its reply and its last output have come, or never."""
+        """Run a cell; return when its reply and its last output have come, or never."""
         ...
 
     async def settle(self) -> None:
-        """Returns when the kernel has finished all that was sent to it before, or never."""
+        """Return when the kernel has finished all earlier requests, or never."""
         ...
 
 
 class RunningKernel(Protocol):
-    """A kernel that takes cells; used by one `CellRun` at a time."""
+    """A kernel that accepts cells, used by one `CellRun` at a time."""
 
     @property
     def channel(self) -> CellChannel:
-        """Its channels."""
+        """The channels of the kernel."""
         ...
 
     @property
     def dead(self) -> asyncio.Event:
-        """Set when its process has ended, for whatever reason."""
+        """An event that is set when its process has ended, for whatever reason."""
         ...
 
     @property
     def violation(self) -> LimitViolation | None:
-        """The limit that it was ended for."""
+        """The violation that it was ended for, if any."""
         ...
 
     @property
     def exit_status(self) -> int | None:
-        """How its process ended; `None` where nobody knows."""
+        """The exit status of its process, or `None` if it is unknown."""
         ...
 
     def begin_cell(self) -> None:
-        """A cell is about to run: watch closely."""
+        """Watch closely, because a cell is about to run."""
         ...
 
     def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes where that is known."""
+        """Stop watching closely; return the cell's peak memory in bytes, if it is known."""
         ...
 
     async def interrupt(self) -> None:
-        """Sends the kernel and what its cell started an interrupt."""
+        """Send an interrupt to the kernel and to what its cell started."""
         ...
 
     async def kill(self) -> None:
-        """Ends the process with all that it started; returns when they are gone."""
+        """End the process and all that it started; return when they are gone."""
         ...
 
 
 class CellRun:
-    """Runs one cell on a kernel, once."""
+    """A single run of one cell on a kernel."""
 
     def __init__(
         self,
@@ -89,13 +89,13 @@ class CellRun:
         *,
         keeps_ledger: bool = True,
     ) -> None:
-        """Sends nothing yet.
+        """Prepare the run; `run` sends the cell.
 
         Args:
             kernel: a started kernel on which nothing runs.
-            limits: of time and output.
-            on_change: gets each change of the cell's outputs, as it happens.
-            keeps_ledger: whether a kernel of ours notes what happens to the data.
+            limits: the limits of time and output.
+            on_change: called with each change of the cell's outputs, as it happens.
+            keeps_ledger: whether a kernel of ours records what happens to the data.
         """
         self._kernel = kernel
         self._limits = limits
@@ -105,7 +105,7 @@ class CellRun:
         self._work: asyncio.Task[None] | None = None
 
     async def run(self, source: str) -> CellResult:
-        """Runs the code and returns what became of it.
+        """Run the code and return the cell's result.
 
         Args:
             source: the code.
@@ -139,12 +139,12 @@ class CellRun:
         )
 
     def _peak(self, seen: int | None) -> int | None:
-        """What it needed at least: the system may end a kernel between two looks at it."""
+        """Return the least peak: the system may end a kernel between two measurements."""
         violation = self._kernel.violation
         return max(seen or 0, violation.needed_bytes if violation else 0) or None
 
     async def interrupt(self) -> None:
-        """Interrupts the cell; returns when it has ended or plainly won't."""
+        """Interrupt the cell; return when it has ended or plainly won't."""
         self._was_interrupted = True
         await self._press()
 
@@ -167,17 +167,17 @@ class CellRun:
         return CellStatus.TIMEOUT, text, "timeout"
 
     async def _stop(self) -> bool:
-        """Interrupts the cell; returns whether the kernel did not listen and was killed."""
+        """Interrupt the cell; return whether the kernel ignored that and was killed."""
         if await self._press():
             return False
         await self._kernel.kill()
         return True
 
     async def _press(self) -> bool:
-        """Interrupts the cell; returns whether the kernel has since ended it, or itself.
+        """Interrupt the cell; return whether the kernel has since ended it, or itself.
 
-        Presses again after a while: the first signal may come a moment before the code, which
-        then runs on. The proof of the end is an answer to a request that waits behind the cell.
+        A second signal follows after a while: the first may come a moment before the code, which
+        then keeps running. The proof of the end is the reply to a request queued behind the cell.
         """
         work, dead = self._work, self._kernel.dead
         if work is None or dead.is_set():
@@ -233,11 +233,11 @@ class CellRun:
 
 
 def outcome_of_reply(reply: Mapping[str, Any], *, was_interrupted: bool) -> _Outcome:
-    """Returns how a cell ended, by the reply of its kernel.
+    """Return how a cell ended, according to its kernel's reply.
 
     Args:
-        reply: its content; empty where it was lost.
-        was_interrupted: whether somebody here interrupted the cell.
+        reply: the content of the reply; empty if the reply was lost.
+        was_interrupted: whether this side interrupted the cell.
     """
     name = reply.get("ename")
     if reply.get("status") == "ok":
@@ -260,14 +260,14 @@ _DEATHS = {
     "SIGBUS": "crashed: compiled code used memory that it has not",
     "SIGABRT": "crashed: compiled code gave up",
 }
-"""What a signal that ended a kernel means, in a person's words."""
+"""What a signal that ended a kernel means, in plain words."""
 
 
 def describe_death(status: int | None, limits: Limits) -> str:
-    """Returns what a person should know about a kernel that ended by itself.
+    """Return what a person should know about a kernel that ended by itself.
 
     Args:
-        status: the exit status; a negative one, or one above 128, stands for a signal.
+        status: the exit status; a negative one, or one above 128, means a signal.
         limits: what the kernel was allowed.
     """
     name = _signal_name(status)
@@ -283,7 +283,7 @@ def describe_death(status: int | None, limits: Limits) -> str:
 
 
 def _signal_name(status: int | None) -> str:
-    """The signal that an exit status stands for; empty where it stands for none."""
+    """Return the name of the signal that an exit status means, or an empty string."""
     number = 0 if status is None else -status if status < 0 else max(0, status - 128)
     try:
         return signal.Signals(number).name
@@ -292,7 +292,7 @@ def _signal_name(status: int | None) -> str:
 
 
 async def _any(timeout_s: float, *awaitables: Awaitable[Any]) -> None:
-    """Returns when the first is done, or after the time; cancels those that it made tasks of."""
+    """Wait until the first is done or the time is over; cancel the tasks created here."""
     given = [item for item in awaitables if isinstance(item, asyncio.Future)]
     made = [asyncio.ensure_future(item) for item in awaitables if item not in given]
     try:

@@ -1,8 +1,8 @@
-"""What a figure shows, in words: put beside its picture, for whoever reads text alone.
+"""Descriptions of figures in words, beside the picture, for readers of text alone.
 
-A restricted kernel imports this; in any other it is run as source, so that it imports nothing of
-ours. matplotlib is not loaded by it: IPython calls it once a figure is shown. Figures that come as
-JSON are put in the same words, outside of the kernel.
+A restricted kernel imports this module. Any other kernel runs it as source, so that it imports
+nothing of ours. It does not load matplotlib: IPython calls it once a figure is shown. Figures that
+come as JSON are described in the same words, outside of the kernel.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ __all__ = [
 MOST_AXES, MOST_SERIES = 4, 6
 _NAME_CHARS, _MOST_CHARS, _MOST_WORDS = 60, 1_200, 8
 _Extreme = tuple[float, str]
-"""A value, and where it stands; empty where it is the only one."""
+"""A value and its position; the position is empty for an only value."""
 
 
 def tell_figures(formatter: Any) -> None:
-    """Has IPython put the words in place of a figure's `repr`, beside its picture.
+    """Make IPython show a description instead of a figure's `repr`, beside its picture.
 
-    Not by a formatter of the type: matplotlib's own backend takes those away.
+    A formatter of the type would not do: matplotlib's own backend removes those.
 
     Args:
         formatter: IPython's `DisplayFormatter`.
@@ -49,7 +49,7 @@ def tell_figures(formatter: Any) -> None:
         data, metadata = formatted(shown, *args, **kwargs)
         is_figure = type(shown).__module__ == "matplotlib.figure" and hasattr(shown, "axes")
         if is_figure and any(kind.startswith("image/") for kind in data):
-            with suppress(Exception):  # whatever a person has made of it
+            with suppress(Exception):  # whatever a person has done to it
                 data["text/plain"] = describe_figure(shown)
         return data, metadata
 
@@ -57,10 +57,10 @@ def tell_figures(formatter: Any) -> None:
 
 
 def describe_figure(figure: Any) -> str:
-    """Returns title, axes with their labels and ranges, and each series with its extremes.
+    """Return the title, the axes with labels and ranges, and each series with its extremes.
 
     Args:
-        figure: of matplotlib.
+        figure: a figure of matplotlib.
     """
     title = figure.get_suptitle() if hasattr(figure, "get_suptitle") else ""
     axes = [one for one in figure.axes if one.get_label() != "<colorbar>"]
@@ -68,12 +68,12 @@ def describe_figure(figure: Any) -> str:
 
 
 def figure_text(title: object, axes: Sequence[str], count: int) -> str:
-    """Returns the words of a figure.
+    """Return the description of a figure.
 
     Args:
-        title: of all of it; may be empty.
-        axes: what the first of its axes show.
-        count: of its axes.
+        title: its title; may be empty.
+        axes: the descriptions of its first axes.
+        count: the number of its axes.
     """
     parts = [*axes, f"and {count - len(axes)} more axes"] if count > len(axes) else list(axes)
     head = f"Figure {quoted(title)}" if title else "Figure"
@@ -81,13 +81,13 @@ def figure_text(title: object, axes: Sequence[str], count: int) -> str:
 
 
 def axes_text(title: object, labels: Sequence[str], series: Sequence[str], count: int) -> str:
-    """Returns the words of one pair of axes.
+    """Return the description of one pair of axes.
 
     Args:
-        title: above it; may be empty.
+        title: the title above it; may be empty.
         labels: what `axis_text` returned.
-        series: what the first of its series show.
-        count: of its series.
+        series: the descriptions of its first series.
+        count: the number of its series.
     """
     shown = [*series, f"and {count - len(series)} more"] if count > len(series) else series
     drawn = "; ".join(shown) or "nothing is drawn in it"
@@ -95,13 +95,13 @@ def axes_text(title: object, labels: Sequence[str], series: Sequence[str], count
 
 
 def axis_text(name: str, label: object, span: str) -> str:
-    """Returns the words of an axis; empty for one without label and range."""
+    """Return the description of an axis; empty if it has neither label nor range."""
     head = f"{name} {quoted(label)}".strip()
     return f"{head}: {span}" if span else head if label else ""
 
 
 def categories_text(words: Sequence[str]) -> str:
-    """Returns the range of an axis whose ticks have words."""
+    """Return the range of an axis whose ticks are words."""
     more = ", …" if len(words) > _MOST_WORDS else ""
     return f"{len(words)} ticks ({', '.join(words[:_MOST_WORDS])}{more})"
 
@@ -109,14 +109,14 @@ def categories_text(words: Sequence[str]) -> str:
 def series_text(
     head: str, count: str, lowest: _Extreme | None, highest: _Extreme | None, missing: int = 0
 ) -> str:
-    """Returns the words of a series.
+    """Return the description of a series.
 
     Args:
         head: its kind, and its name if it has one.
-        count: how many values are there.
+        count: how many values it has.
         lowest: `None` for a series without any value.
         highest: as `lowest`.
-        missing: how many values are none.
+        missing: how many values are missing.
     """
     if lowest is None or highest is None:
         return f"{head}: all {missing} values are missing" if missing else f"{head}: no point"
@@ -129,18 +129,18 @@ def series_text(
 
 
 def heat_map_text(shape: Sequence[int], lowest: float | None, highest: float | None) -> str:
-    """Returns the words of a heat map; `None` for one without any value."""
+    """Return the description of a heat map; both extremes are `None` if it has no value."""
     if lowest is None or highest is None:
         return "heat map: all values are missing"
     return f"heat map of {' x '.join(map(str, shape))}: {short(lowest)} to {short(highest)}"
 
 
 def pie_text(shares: Sequence[tuple[str, float]], count: int) -> str:
-    """Returns the words of a pie.
+    """Return the description of a pie.
 
     Args:
-        shares: names of its first wedges and their parts of the whole, in percent.
-        count: of its wedges.
+        shares: names of its first wedges and their shares, in percent.
+        count: the number of its wedges.
     """
     told = (f"{name} {share:.1f} %".strip() for name, share in shares[:_MOST_WORDS])
     return f"pie of {count}: {', '.join(told)}"
@@ -153,13 +153,13 @@ def _axes_text(axes: Any) -> str:
 
 
 def _axis_text(axis: Any, name: str) -> str:
-    """The axis's label, and its range: in words where it has categories; empty without ticks."""
+    """Return the axis's label and range, in words if it has categories; empty without ticks."""
     words = _categories(axis)
     if words:
         span = categories_text(words)
     else:
         low, high = (_end(axis, end) for end in axis.get_view_interval())
-        # The ends are no values: a small model took the upper one for the highest bar.
+        # The ends are not values: a small model mistook the upper one for the highest bar.
         span = f"axis from {low} to {high}" if low and high else ""
     return axis_text(name, axis.get_label_text(), span)
 
@@ -172,7 +172,7 @@ def _end(axis: Any, value: float) -> str:
 
 
 def _categories(axis: Any) -> list[str]:
-    """The words below the ticks; none where they are numbers."""
+    """Return the words below the ticks, or nothing if they are numbers."""
     words = [" ".join(tick.get_text().split())[:_NAME_CHARS] for tick in axis.get_ticklabels()]
     words = [word for word in words if word]
     return words if words and not any(map(_is_number, words)) else []
@@ -223,7 +223,7 @@ def _points(axes: Any, kind: str, drawn: Any, x: Any, y: Any) -> str:
 
 
 def _boxes(axes: Any) -> tuple[list[str], set[Any]]:
-    """The boxes of a box plot, and the lines that they are drawn with, which say nothing alone."""
+    """Return the boxes of a box plot, and their lines, which mean nothing alone."""
     told: list[str] = []
     used: set[Any] = set()
     for is_flat in (False, True):
@@ -240,7 +240,7 @@ def _boxes(axes: Any) -> tuple[list[str], set[Any]]:
 
 
 def _box_line(line: Any, is_flat: bool) -> tuple[float | None, Any]:
-    """The place in whose middle a line lies if it may be one of a box, and its values."""
+    """Return the centre position of a line, if it may belong to a box, and its values."""
     places, there = _values(line.get_ydata(orig=False) if is_flat else line.get_xdata(orig=False))
     values, known = _values(line.get_xdata(orig=False) if is_flat else line.get_ydata(orig=False))
     is_short = len(places) in (2, 5) or len(set(places)) == 1
@@ -250,7 +250,7 @@ def _box_line(line: Any, is_flat: bool) -> tuple[float | None, Any]:
 
 
 def _box(lines: Sequence[Any], is_flat: bool) -> str:
-    """The box of the lines around one place; empty where they are none."""
+    """Return the box of the lines around one position; empty if they form none."""
     whiskers, across, beside = list[list[float]](), list[float](), list[float]()
     for line in lines:
         places = line.get_ydata(orig=False) if is_flat else line.get_xdata(orig=False)
@@ -275,7 +275,7 @@ def _box(lines: Sequence[Any], is_flat: bool) -> str:
 
 
 def _tick(axes: Any, place: float, is_flat: bool) -> str:
-    """The words below a place; empty where they only number the boxes."""
+    """Return the words below a position; empty if they only number the boxes."""
     axis = axes.yaxis if is_flat else axes.xaxis
     named = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=False)
     text = next((one.get_text() for at, one in named if math.isclose(at, place)), "")
@@ -321,19 +321,19 @@ def _name(drawn: Any) -> str:
 
 
 def quoted(text: object) -> str:
-    """Returns a name on one line and in quotes; empty for none."""
+    """Return a name on one line and in quotes, or nothing for an empty name."""
     words = " ".join(str(text).split())[:_NAME_CHARS]
     return f"'{words}'" if words else ""
 
 
 def short(value: Any) -> str:
-    """Returns a number in few characters."""
+    """Return a number in few characters."""
     value = float(value)
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def _place(axes: Any, value: Any) -> str:
-    """Where a point stands; pandas numbers the days of a series, which its axis knows to name."""
+    """Return a point's position; pandas numbers the days of a series, and its axis names them."""
     frequency = getattr(axes, "freq", None)
     if frequency is not None and not hasattr(value, "isoformat"):
         pandas = sys.modules["pandas"]
@@ -348,7 +348,7 @@ def _place(axes: Any, value: Any) -> str:
 
 
 def _values(values: Any) -> tuple[Any, int]:
-    """The numbers, those that are masked or no numbers as nan, and how many there are."""
+    """Return the values, nan where masked or not a number, and how many are finite."""
     numpy = _numpy()
     array = numpy.ma.filled(numpy.ma.asarray(values, dtype=float), numpy.nan)
     return array, int(numpy.isfinite(array).sum())

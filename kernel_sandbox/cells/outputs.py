@@ -1,4 +1,4 @@
-"""The outputs of one cell, gathered while it runs and never more than the limit."""
+"""The outputs of one cell, collected while it runs and never larger than the limit."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from kernel_sandbox.types import CellError, Display, Output, Stream
 __all__ = ["Added", "Change", "Cleared", "OutputCollector", "Replaced"]
 
 FLOOD_FACTOR = 8
-"""A cell that writes this many times the limit is not worth waiting for."""
+"""A cell that writes more than this many times the limit is interrupted."""
 ERROR_BYTES = 64 * 1024
 """An error is kept even when the output is full: it is what the reader needs most."""
 
 FREE_ERRORS = 3
 OUTPUTS = 10_000
-"""What is kept of a cell has no more parts: an empty one takes memory, too."""
+"""The most parts kept of a cell: even an empty one takes memory."""
 PART_BYTES = 64
-"""What a part counts at least when there are too many."""
+"""The least size of a part beyond that number."""
 
 _Content = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """One more output; a stream of the name that the last output has continues it."""
+    """A new output; a stream with the same name as the last output continues it."""
 
     output: Output
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """The output at `index` has another content now."""
+    """New content for the output at `index`."""
 
     index: int
     output: Output
@@ -43,7 +43,7 @@ class Replaced:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """All outputs so far are gone."""
+    """The removal of all outputs so far."""
 
 
 Change = Added | Replaced | Cleared
@@ -51,27 +51,27 @@ Change = Added | Replaced | Cleared
 
 @dataclass(slots=True)
 class _Text:
-    """A stream that still grows: joined once, at the end."""
+    """A stream that still grows; it is joined once, at the end."""
 
     name: Literal["stdout", "stderr"]
     parts: list[str]
 
 
 class OutputCollector:
-    """Turns the messages of one cell into outputs.
+    """A collector that turns the messages of one cell into outputs.
 
-    Covered: what is kept, and the memory that keeping it takes. Not covered: the size of a single
-    message, which the socket limits.
+    Covered: what is kept, and the memory that it takes. Not covered: the size of a single message,
+    which the socket limits.
     """
 
     def __init__(
         self, limit_bytes: int, on_change: Callable[[Change], None] = lambda _: None
     ) -> None:
-        """Starts empty.
+        """Start empty.
 
         Args:
-            limit_bytes: the output to keep; what comes after is counted and dropped.
-            on_change: gets each change of what is kept, as it happens; must not raise.
+            limit_bytes: the most output to keep; the rest is counted and dropped.
+            on_change: called with each change of what is kept, as it happens; must not raise.
         """
         self._on_change = on_change
         self._limit = limit_bytes
@@ -92,7 +92,7 @@ class OutputCollector:
 
     @property
     def outputs(self) -> tuple[Output, ...]:
-        """What was kept, in the order in which it came."""
+        """The outputs that were kept, in order of arrival."""
         return tuple(
             Stream(output.name, "".join(output.parts)) if isinstance(output, _Text) else output
             for output in self._outputs
@@ -104,7 +104,7 @@ class OutputCollector:
         return self.cut_bytes > FLOOD_FACTOR * self._limit
 
     def add(self, kind: str, content: _Content) -> None:
-        """Takes one message of the kernel; one that carries no output changes nothing.
+        """Add one message of the kernel; one that carries no output changes nothing.
 
         Args:
             kind: the message type.
@@ -118,7 +118,7 @@ class OutputCollector:
         handler(content)
 
     def _has_place(self, size: int) -> bool:
-        """Whether there is one for a part; counts the part as cut otherwise."""
+        """Return whether one more part is allowed; if not, count it as cut."""
         if len(self._outputs) < OUTPUTS:
             return True
         self.cut_bytes += max(size, PART_BYTES)
@@ -154,7 +154,7 @@ class OutputCollector:
         size += len(str(identity or ""))
         if not self._has_place(size):
             return
-        if size > self._limit - self._kept_bytes:  # half an image is no image
+        if size > self._limit - self._kept_bytes:  # half an image is of no use
             self.cut_bytes += size
             return
         self._kept_bytes += size
@@ -197,7 +197,10 @@ class OutputCollector:
         self._on_change(Added(error))
 
     def _has_room_for_error(self, error: CellError) -> bool:
-        """Whether to keep it: a cell ends with one and may show a few; more count as outputs."""
+        """Return whether to keep an error: beyond a few, errors count towards the limit.
+
+        A cell ends with one and may show a few.
+        """
         self._errors += 1
         if self._errors <= FREE_ERRORS:
             return True
@@ -227,13 +230,13 @@ def _identity(content: _Content) -> Any:
 
 
 def _size(display: Display) -> int:
-    """Of the content; of what describes it where that is more than names of media types."""
+    """Return the bytes of content and metadata, and of media type names beyond 64 characters."""
     described = _bytes(dict(display.metadata)) if display.metadata else 0
     names = sum(max(0, len(name) - PART_BYTES) for name in display.data)
     return described + names + sum(map(_bytes, display.data.values()))
 
 
 def _bytes(value: object) -> int:
-    # A number too large for a float is none that a notebook can hold.
+    # A notebook can't store a number that is too large for a float.
     text = value if isinstance(value, str) else json.dumps(value, allow_nan=False)
     return len(text.encode("utf-8", "surrogatepass"))

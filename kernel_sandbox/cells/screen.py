@@ -1,9 +1,10 @@
-"""Refuses, before it runs, a snippet that calls what no data analysis needs (DataMind §4).
+"""A screen that refuses code before it runs if no data analysis needs it (DataMind §4).
 
-Covered: calls written plainly, through an alias, through `getattr` or `__import__` with a literal
-name, in a literal given to `exec` or `eval`; shell escapes; magics that start programs.
-Not covered: anything built at run time (names put together from pieces, code read from a file),
-what libraries do, automagic. A screen is advice to a model, not containment: the layers contain.
+Covered: calls written plainly, through an alias, or through `getattr` or `__import__` with a
+literal name. So are literals passed to `exec` or `eval`, shell escapes, and magics that start
+programs.
+Not covered: anything built at run time (names joined from pieces, code read from a file), what
+libraries do, automagic. A screen is advice to a model, not containment: the layers contain.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ class Refusal:
     """Why a snippet is not run."""
 
     call: str
-    """What it calls, as a person would write it."""
+    """The call, as a person would write it."""
     line: int
     """The line of the snippet, from 1."""
     remedy: str
@@ -90,17 +91,17 @@ class Refusal:
 
     @property
     def message(self) -> str:
-        """One sentence for whoever wrote the snippet."""
+        """One sentence for the author of the snippet."""
         return f"{self.call} on line {self.line} is not allowed here; {self.remedy}."
 
 
 def screen(source: str) -> Refusal | None:
-    """Returns why the snippet is refused, or `None`; never raises.
+    """Return why the snippet is refused, or `None`; never raise.
 
-    Code that is no Python is not refused: the kernel reports its error.
+    Code that is not Python passes: the kernel reports its error.
 
     Args:
-        source: the cell, with the magics of IPython or without.
+        source: the cell, with or without IPython magics.
     """
     return _screen(source, 0)
 
@@ -116,12 +117,12 @@ def _screen(source: str, depth: int) -> Refusal | None:
 
 
 def parse_cell(source: str) -> ast.Module | None:
-    """Returns the cell's syntax tree, magics as calls; `None` for no Python; never raises.
+    """Return the cell's syntax tree with magics as calls, or `None` for no Python; never raise.
 
     Args:
-        source: the cell, with the magics of IPython or without.
+        source: the cell, with or without IPython magics.
     """
-    with warnings.catch_warnings():  # of an odd escape in someone's string
+    with warnings.catch_warnings():  # about an invalid escape in a string
         warnings.simplefilter("ignore")
         try:
             return ast.parse(source)
@@ -134,7 +135,7 @@ def parse_cell(source: str) -> ast.Module | None:
 
 
 def _without_magics(source: str) -> str:
-    """The snippet as IPython rewrites it: magics and shell escapes become calls.
+    """Return the snippet as IPython rewrites it: magics and shell escapes become calls.
 
     Raises:
         SyntaxError: it can't be rewritten.
@@ -148,7 +149,7 @@ def _without_magics(source: str) -> str:
 
 
 class _Names:
-    """What the names of a snippet stand for."""
+    """The meanings of the names in a snippet."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._imported: dict[str, str] = {}
@@ -172,7 +173,7 @@ class _Names:
             self._bound.add(node.id)
 
     def resolve(self, node: ast.expr) -> str | None:
-        """The dotted name of what is called, with aliases undone; `None` for anything else."""
+        """Return the dotted name of what is called, with aliases resolved, or `None`."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -189,7 +190,7 @@ class _Names:
         return None
 
     def _made(self, call: ast.Call, called: str | None) -> str | None:
-        """What a call that yields a module or a function stands for."""
+        """Return the name of the module or function that a call yields, or `None`."""
         texts = list(_texts(call))
         if called == "get_ipython":
             return "get_ipython()"

@@ -1,4 +1,4 @@
-"""The channels of one kernel: sends cells, sorts what comes back."""
+"""The channels of one kernel, which send cells and sort what comes back."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ __all__ = ["MALFORMED", "Execution", "ZmqChannels", "new_context", "new_session"
 
 QUEUED_MESSAGES = 64
 _TAKEN_BYTES = 16 * 1024**2
-"""A part of a message that is longer ends the connection; of a shorter one that is not unpacked
-it is known that it was output that was cut."""
+"""A longer part of a message ends the connection. A shorter one that is not decoded counts as
+output that was cut."""
 _DESCRIPTION_BYTES = 64 * 1024
-"""Of each part of a message but its content."""
+"""The most bytes of each part of a message but its content."""
 _PARTS = 5
 _TOO_LONG = "too_long"
 _SHAPES: Mapping[str, Shape] = {
@@ -45,9 +45,9 @@ _SHAPES: Mapping[str, Shape] = {
     "comm_msg": {"comm_id": is_a(str)},
     "comm_close": {"comm_id": is_a(str)},
 }
-"""Of the messages of which something is read here."""
+"""The shapes of the messages that are read here."""
 MALFORMED = (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError)
-"""What reading a message that is none may raise."""
+"""What reading a malformed message may raise."""
 _SILENCE_S = 2.0
 _WELCOME_S = 5.0
 
@@ -55,9 +55,9 @@ _Message = dict[str, Any]
 
 
 def new_context() -> zmq.asyncio.Context:
-    """Returns a context whose sockets take no message that could fill the memory.
+    """Return a context whose sockets accept no message that could fill the memory.
 
-    A larger one never reaches this process: libzmq drops the connection instead.
+    A larger message never reaches this process: libzmq drops the connection instead.
     """
     context = zmq.asyncio.Context()
     context.setsockopt(zmq.MAXMSGSIZE, _TAKEN_BYTES)
@@ -67,22 +67,22 @@ def new_context() -> zmq.asyncio.Context:
 
 
 class _BoundedSession(Session):
-    """Unpacks what a kernel may say and nothing else, in a time that an event loop can bear.
+    """A session that decodes only what a kernel may send, in a time that an event loop can bear.
 
-    The inherited one keeps signatures of any length, reads each text of a header as a date and
+    The inherited session keeps signatures of any length, reads each text of a header as a date and
     unpacks all parts whatever their size.
     """
 
     def deserialize(self, msg_list: Any, content: bool = True, copy: bool = True) -> dict[str, Any]:
-        """Returns the message in these parts.
+        """Return the message in these parts.
 
         Args:
             msg_list: the signature, four parts of JSON, then buffers, which are dropped.
-            content: whether to unpack the content; nobody here wants it packed.
-            copy: whether the parts are bytes; others are copied.
+            content: ignored: the content is always unpacked.
+            copy: ignored: parts that are not bytes are copied.
 
         Raises:
-            ValueError: it is no message of the kernel, or no known one.
+            ValueError: it is not a message of the kernel, or is of no known kind.
         """
         del content, copy
         signature, *parts = map(bytes, msg_list[:_PARTS])
@@ -117,10 +117,10 @@ def _described(part: bytes) -> dict[str, Any]:
 
 
 def new_session(key: bytes) -> Session:
-    """Returns a session of its own: two clients that share one take each other's replies.
+    """Return a new session: two clients that share one take each other's replies.
 
     Args:
-        key: what the kernel's messages are signed with.
+        key: the key that signs the kernel's messages.
     """
     return _BoundedSession(key=key)
 
@@ -131,26 +131,26 @@ class Execution:
 
     collector: OutputCollector
     reply: _Message | None = None
-    """The content of the kernel's reply; `None` until it comes, for ever if it got lost."""
+    """The content of the kernel's reply; `None` until it comes, and always if it was lost."""
     idle: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the kernel has sent the last output of the cell."""
     flood: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when far too much came, or a message that was too large to take."""
+    """Set when far too much output came, or a message that was too large."""
     started: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the kernel begins with the cell: before that, an interrupt passes by."""
+    """Set when the kernel begins the cell: an earlier interrupt has no effect."""
     messages: int = 0
     keeps_ledger: bool = True
-    """Whether a kernel of ours notes what happens to the data."""
+    """Whether a kernel of ours records what happens to the data."""
 
 
 class ZmqChannels:
-    """Both channels of a running kernel, read all the time and by nobody else."""
+    """Both channels of a running kernel, read continuously and by nobody else."""
 
     def __init__(self, client: AsyncKernelClient) -> None:
-        """Takes over a client that has not been started.
+        """Take over a client that has not been started.
 
         Args:
-            client: its context comes from `new_context`.
+            client: the client, whose context comes from `new_context`.
         """
         self._client = client
         self._tasks: list[asyncio.Task[None]] = []
@@ -158,10 +158,10 @@ class ZmqChannels:
         self._running: tuple[str, Execution] | None = None
         self._welcome = asyncio.Event()
         self.on_comm: Callable[[str, _Message], None] = lambda *_: None
-        """Gets the kind and content of each message of a comm, whoever's cell it comes from."""
+        """Called with kind and content of each message of a comm, from whichever cell."""
 
     async def open(self) -> None:
-        """Connects, and returns once the kernel answers and its outputs arrive here."""
+        """Connect, and return once the kernel answers and its outputs arrive here."""
         client = self._client
         client.start_channels(stdin=False, hb=False, control=False)
         for channel, handle in (
@@ -177,15 +177,15 @@ class ZmqChannels:
                 await self._welcome.wait()
 
     async def settle(self) -> None:
-        """Returns when the kernel has finished all that was sent to it before."""
+        """Return when the kernel has finished all earlier requests."""
         await self._request("kernel_info_request", {})
 
     async def execute(self, source: str, execution: Execution) -> None:
-        """Runs a cell; returns when its reply and its last output have come.
+        """Run a cell; return when its reply and its last output have come.
 
         Args:
             source: the code.
-            execution: gathers what comes.
+            execution: collects what comes.
         """
         content = {
             "code": source,
@@ -203,11 +203,11 @@ class ZmqChannels:
             self._running = None
 
     async def evaluate(self, source: str, expression: str) -> _Message:
-        """Returns the reply to a silent cell, with the expression's value as `value`.
+        """Return the reply to a silent cell, with the expression's value as `value`.
 
         Args:
             source: code that runs first.
-            expression: what to evaluate then.
+            expression: what to evaluate afterwards.
         """
         content = {
             "code": source,
@@ -220,14 +220,14 @@ class ZmqChannels:
         return await self._request("execute_request", content)
 
     async def answer_comm(self, comm_id: str, data: _Message) -> None:
-        """Sends a message through a comm that the kernel has opened."""
+        """Send a message through a comm that the kernel has opened."""
         message = self._client.session.msg("comm_msg", {"comm_id": comm_id, "data": data})
         await self._client.shell_channel.socket.send_multipart(
             self._client.session.serialize(message)
         )
 
     async def close(self) -> None:
-        """Stops reading and closes the sockets. Safe to call again."""
+        """Stop reading and close the sockets. Safe to call again."""
         for task in self._tasks:
             task.cancel()
         for task in self._tasks:
@@ -246,7 +246,7 @@ class ZmqChannels:
         execution: Execution | None = None,
         metadata: _Message | None = None,
     ) -> _Message:
-        """Sends a request and returns the content of its reply."""
+        """Send a request and return the content of its reply."""
         session = self._client.session
         message = session.msg(kind, content, metadata=metadata)
         message_id = message["header"]["msg_id"]
@@ -266,8 +266,8 @@ class ZmqChannels:
         self, receive: Callable[[], Awaitable[_Message]], handle: Callable[[_Message], None]
     ) -> None:
         while True:
-            # The code in the kernel can send what it likes on these channels: what is not a
-            # proper message is no output, and must not end the reader.
+            # The code in the kernel can send anything on these channels. What is not a valid
+            # message is not an output, and must not end the reader.
             with contextlib.suppress(*MALFORMED):
                 handle(await receive())
 
@@ -300,7 +300,7 @@ class ZmqChannels:
             execution.flood.set()
 
     async def _watch(self, monitor: zmq.asyncio.Socket) -> None:
-        """Notices a connection that libzmq dropped: a message was too large."""
+        """Notice a connection that libzmq dropped because a message was too large."""
         while True:
             await recv_monitor_message(monitor)
             if self._running is not None:
@@ -310,17 +310,17 @@ class ZmqChannels:
 
 
 def _content(message: _Message) -> _Message:
-    """The content of a message, of the shape that its kind has.
+    """Return the content of a message after checking that it has the shape of its kind.
 
     Raises:
-        ValueError: it has another.
+        ValueError: it has another shape.
     """
     kind = str(message["msg_type"])
     return check(kind, message["content"], _SHAPES.get(kind, {}))
 
 
 async def _until_idle(execution: Execution) -> None:
-    """Waits for the last output; gives up when nothing comes any more: it was lost in a flood."""
+    """Wait for the last output; give up when nothing more comes: it was lost in a flood."""
     while not execution.idle.is_set():
         seen = execution.messages
         try:

@@ -1,1 +1,1 @@
-"""The mechanisms that confine a kernel, one a file."""
+"""The mechanisms that confine a kernel, one per file."""

@@ -1,7 +1,7 @@
-"""The tree of control groups: where this process is in it, and where it may make more.
+"""The tree of control groups: where this process is in it, and where it may create more.
 
 Covered: both versions, side by side; a tree of which a container shows a part; groups that a
-killed owner left behind. Not covered: a group is not limited here, `cgroups` does that.
+killed owner left behind. Not covered: the limits of a group, which `cgroups` sets.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ __all__ = ["Place", "alone", "enable", "places", "read_setting", "remove_abandon
 PREFIX = "dm-sandbox-"
 CONTROLLERS = ("memory", "pids")
 SHARE = "cpu"
-"""The controller that shares out the processor; a group without it still limits."""
+"""The controller that distributes the processor; a group without it still limits."""
 MEMBERS = "cgroup.procs"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a control group may be made: one folder in version 2, one a controller in 1."""
+    """Parent folders for a new control group: one in version 2, one per controller in version 1."""
 
     parents: tuple[Path, ...]
     is_unified: bool
     """Whether it is version 2."""
     optional: Path | None = None
-    """The folder of the controller that a group can do without, where that is another one."""
+    """The folder of the optional controller, if it is not among `parents`."""
 
 
 def places() -> Iterator[Place]:
-    """Yields where a group of this process may be made, the best first.
+    """Yield where a group of this process may be created, the best first.
 
-    In version 2 a folder that holds processes can't hand its controllers down: after its own
-    folder come those above it, as far as the tree goes.
+    In version 2, a folder that contains processes can't pass its controllers down. The folders
+    above it therefore follow its own, up to the top of the tree.
     """
     own = dict(_own_groups())
     mounts = read_setting(Path("/proc/self/mountinfo")).splitlines()
@@ -56,7 +56,7 @@ def places() -> Iterator[Place]:
 
 
 def _own_groups() -> Iterator[tuple[str, str]]:
-    """The groups of this process, as controller (empty for version 2) to path."""
+    """Yield the groups of this process, as controller (empty for version 2) and path."""
     for line in read_setting(Path("/proc/self/cgroup")).splitlines():
         _, kinds, path = line.split(":", 2)
         for kind in kinds.split(","):
@@ -64,7 +64,7 @@ def _own_groups() -> Iterator[tuple[str, str]]:
 
 
 def _folder(kind: str, own: Mapping[str, str], mounts: Iterable[str]) -> tuple[Path, Path] | None:
-    """Where the hierarchy is mounted, and the folder of this process in it."""
+    """Return where the hierarchy is mounted, and the folder of this process in it."""
     if kind not in own:
         return None
     for line in mounts:
@@ -73,20 +73,20 @@ def _folder(kind: str, own: Mapping[str, str], mounts: Iterable[str]) -> tuple[P
         system, _, options = after.split(" ", 2)
         if system == ("cgroup" if kind else "cgroup2") and (not kind or kind in options.split(",")):
             relative = os.path.relpath(own[kind], root)
-            # A container may show only a part of the tree: then its top is our own folder.
+            # A container may show only a part of the tree, whose top is then our own folder.
             inside = "." if relative.startswith("..") else relative
             return Path(mounted), Path(mounted) / inside
     return None
 
 
 def enable(parent: Path) -> None:
-    """Hands the controllers down to the children of a folder of version 2.
+    """Pass the controllers down to the children of a folder of version 2.
 
     Args:
         parent: the folder.
 
     Raises:
-        OSError: it has not got them, or holds processes of its own.
+        OSError: it lacks the controllers, or contains processes of its own.
     """
     offered = set(read_setting(parent / "cgroup.controllers").split())
     missing = set(CONTROLLERS) - offered
@@ -99,13 +99,13 @@ def enable(parent: Path) -> None:
     if SHARE in offered - set(read_setting(control).split()):
         with contextlib.suppress(OSError):
             control.write_text(f"+{SHARE}", encoding="ascii")
-    if not os.access(parent / MEMBERS, os.W_OK):  # whoever moves a process must write here, too
+    if not os.access(parent / MEMBERS, os.W_OK):  # moving a process needs write access here, too
         raise PermissionError(f"{parent / MEMBERS} can't be written")
 
 
 @contextlib.contextmanager
 def alone(parent: Path) -> Iterator[None]:
-    """While it lasts, no other process of ours makes or removes a group below the folder.
+    """Keep our other processes from creating or removing groups below the folder meanwhile.
 
     Args:
         parent: the folder.
@@ -118,16 +118,16 @@ def alone(parent: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile holds it as well
+        fcntl.flock(descriptor, fcntl.LOCK_UN)  # a child forked meanwhile has the lock as well
         os.close(descriptor)
 
 
 def remove_abandoned(parent: Path, own: Container[str]) -> None:
-    """Removes the empty groups of owners that were killed.
+    """Remove the empty groups of owners that were killed.
 
     Args:
-        parent: the folder that they lie in.
-        own: the names of the groups that this process has, of which there may be many.
+        parent: the folder that contains them.
+        own: the names of the groups of this process, of which there may be many.
     """
     for folder in parent.iterdir():
         if not folder.name.startswith(PREFIX) or folder.name in own:
@@ -142,7 +142,7 @@ def remove_abandoned(parent: Path, own: Container[str]) -> None:
 
 
 def read_setting(path: Path) -> str:
-    """Returns what a file holds; nothing where it can't be read.
+    """Return the contents of a file, or an empty string if it can't be read.
 
     Args:
         path: the file.

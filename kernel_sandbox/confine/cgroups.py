@@ -1,13 +1,14 @@
 """A control group for one kernel: the system itself counts its memory and its processes.
 
-Covered: memory of every kind that the kernel and its descendants touch, page cache, memory files
-and what waits in sockets among it, without swap; how many processes and threads they are; ending
-all of them at once; where there is a controller for it, no kernel gets more of a busy processor
+Covered: memory of every kind that the kernel and its descendants touch, without swap. That includes
+page cache, memory files and data queued in sockets. Also the number of processes and threads, and
+ending all of them at once. With a processor controller, no kernel gets more of a busy processor
 than another, however many processes it has.
-Not covered: what a process touched and started before it was added; a kernel that may write the
+Not covered: what a process touched and started before it was added. A kernel that may write the
 control group file system itself, as root may without a view of its own and without Landlock.
-Version 2 is used where a part of its tree is delegated to this user, else version 1 as root. The
-limits were tried on version 1; of version 2, on a real system, only a group without controllers.
+Version 2 is used if a part of its tree is delegated to this user, else version 1 as root. The
+limits were tested on version 1. Of version 2, only a group without controllers was tested on a
+real system.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ __all__ = ["Cgroup", "delegate"]
 NAME = "cgroup"
 _KILL = "cgroup.kill"
 _REQUIRED = frozenset({"memory.max", "memory.limit_in_bytes", "pids.max"})
-"""A system may lack the other files: one without swap, for example."""
+"""Settings that must exist; a system may lack the others, for example one without swap."""
 SHARE_PERCENT = 50
-"""Of a busy processor, a group gets half of what one program outside of it does."""
+"""Percent of a program's share outside that a group gets of a busy processor."""
 _MOST_SHARE = {"cpu.weight": 10_000, "cpu.shares": 262_144}
-"""What is to end needs the processor for it: a crowd of processes would be long about it."""
+"""Shares for a group that ends: many processes need the processor to end soon."""
 _POLLS = 1000
 _POLL_S = 0.002
 REMEDY = (
@@ -56,16 +57,16 @@ REMEDY = (
 
 
 def delegate(name: str, limits: Limits) -> Cgroup | Layer:
-    """Makes a control group with the limits, or returns the layer that says why there is none.
+    """Create a control group with the limits, or return the layer that says why there is none.
 
-    Found out by doing: nothing is taken for granted from versions or settings.
+    It tries the real operations and assumes nothing from versions or settings.
 
     Args:
-        name: of the kernel; letters, digits, `.`, `_` and `-`.
-        limits: the memory and the processes; threads come on top, since the system counts them.
+        name: the name of the kernel: letters, digits, `.`, `_` and `-`.
+        limits: memory and processes; threads are added on top, since the system counts them.
 
     Raises:
-        ValueError: the name holds other characters.
+        ValueError: the name contains other characters.
     """
     if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII):
         raise ValueError(f"a control group can't be named {name!r}")
@@ -82,13 +83,13 @@ def delegate(name: str, limits: Limits) -> Cgroup | Layer:
 
 
 class Cgroup:
-    """A control group that this process made. Whoever made it removes it."""
+    """A control group that this process created and has to remove."""
 
     def __init__(self, folders: tuple[Path, ...], is_unified: bool) -> None:
-        """Takes over folders that were made.
+        """Take over folders that were created, and lock them.
 
         Args:
-            folders: those of the group, each in its own hierarchy.
+            folders: the folders of the group, each in its own hierarchy.
             is_unified: whether it is version 2.
 
         Raises:
@@ -97,15 +98,15 @@ class Cgroup:
         self.folders = folders
         self._is_unified = is_unified
         self._had_oom = False
-        # Locked while the owner lives: another process knows by it what was left behind.
+        # Locked while the owner lives: an unlocked group is known to be abandoned.
         self._locks = [os.open(folder, os.O_RDONLY | os.O_CLOEXEC) for folder in folders]
         for lock in self._locks:
             fcntl.flock(lock, fcntl.LOCK_EX)
 
     def add(self, pid: int) -> Layer:
-        """Moves a process into the group; returns the layer, as the system then lists it.
+        """Move a process into the group; return the layer, as the system then lists it.
 
-        Its later children are in it as well. Those that it has already stay where they are.
+        Its later children are in it as well. Children that it has already stay where they are.
 
         Args:
             pid: the process, as this process numbers it.
@@ -130,12 +131,12 @@ class Cgroup:
         return bool(both) and both == read_setting(folder / "memory.limit_in_bytes")
 
     def kill(self) -> None:
-        """Ends every process of the group; returns when the system lists none any more."""
+        """End every process of the group; return once the system lists none."""
         _try_write(self.folders[0] / _KILL, "1")  # version 2, since Linux 5.14
         for folder in self.folders:
             for name, most in _MOST_SHARE.items():
                 _try_write(folder / name, str(most))
-            _try_write(folder / "pids.max", "0")  # no child escapes between two looks
+            _try_write(folder / "pids.max", "0")  # no child escapes between two polls
         for _ in range(_POLLS):
             members = {pid for folder in self.folders for pid in _members(folder)}
             if not members:
@@ -146,7 +147,7 @@ class Cgroup:
             time.sleep(_POLL_S)
 
     def oom_killed(self) -> bool:
-        """Whether the system has ended a process of the group for want of memory."""
+        """Return whether the system has ended a process of the group for lack of memory."""
         for folder in self.folders:
             for name in ("memory.events", "memory.oom_control"):
                 found = re.search(r"^oom_kill (\d+)$", read_setting(folder / name), re.MULTILINE)
@@ -154,7 +155,7 @@ class Cgroup:
         return self._had_oom
 
     def remove(self) -> None:
-        """Ends what is in the group and removes it. Safe to call again."""
+        """End what is in the group and remove it. Safe to call again."""
         if not self._locks:
             return
         self.oom_killed()
@@ -172,7 +173,7 @@ _own: set[str] = set()
 
 
 def _make(place: Place, name: str, limits: Limits) -> Cgroup:
-    """Makes the group and sets its limits; leaves nothing behind when that fails."""
+    """Create the group and set its limits; leave nothing behind if that fails."""
     if place.is_unified:
         enable(place.parents[0])
     unique = f"{PREFIX}{name}-{secrets.token_hex(4)}"
@@ -202,7 +203,7 @@ def _make(place: Place, name: str, limits: Limits) -> Cgroup:
 
 
 def _settings(limits: Limits, is_unified: bool) -> Mapping[str, int]:
-    """The files to write, in order."""
+    """Return the files to write, in order, with their values."""
     memory, tasks = limits.memory_bytes, limits.processes + THREADS
     if is_unified:
         return {
@@ -222,10 +223,10 @@ def _settings(limits: Limits, is_unified: bool) -> Mapping[str, int]:
 
 
 def _limit(folders: tuple[Path, ...], settings: Mapping[str, int]) -> None:
-    """Writes the limits and reads them back.
+    """Write the limits and read them back.
 
     Raises:
-        OSError: one that matters is missing or did not take.
+        OSError: a required limit is missing or did not take effect.
     """
     for name, wanted in settings.items():
         path = next((folder / name for folder in folders if (folder / name).exists()), None)
@@ -243,7 +244,7 @@ def _limit(folders: tuple[Path, ...], settings: Mapping[str, int]) -> None:
 
 
 def _members(folder: Path) -> set[int]:
-    # A 0 stands for a process that this one can't name, and a signal to 0 reaches ourselves.
+    # A 0 means a process that this one can't name, and a signal to 0 reaches our own group.
     return {int(pid) for pid in read_setting(folder / MEMBERS).split()} - {0, os.getpid()}
 
 
@@ -253,14 +254,14 @@ def _remove(folder: Path) -> None:
             folder.rmdir()
         except FileNotFoundError:
             return
-        except OSError:  # the last process is on its way out
+        except OSError:  # the last process is still ending
             time.sleep(_POLL_S)
         else:
             return
 
 
 def _write(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)  # never makes one
+    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)  # never creates a file
     try:
         os.write(descriptor, text.encode("ascii"))
     finally:

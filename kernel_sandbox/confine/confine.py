@@ -1,15 +1,15 @@
-"""Confines a process, step by step, and says what held: the one place where the order is written.
+"""Confine a process, step by step, and report what took effect; only here is the order written.
 
-Two processes stand between whoever starts a kernel and the kernel, where there are namespaces:
+With namespaces, two processes run between the one that starts a kernel and the kernel:
 
     monitor          outside: reports how it ended
     └── first        the first process of the namespace: reaps orphans; when it ends, all end
         └── kernel   confined; runs the body
 
-Where there are none, only the monitor does. It gets what the kernel leaves behind, and ends it.
+Without namespaces, only the monitor does. It inherits what the kernel leaves behind, and ends it.
 
 Covered: each step is active, absent or refused, as seen from inside afterwards. Not covered: what
-a step leaves open; each of their modules says that of itself.
+a step leaves open, which the module of each step documents.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ __all__ = [
 ]
 
 START_FAILED = 96
-"""The exit status of a process that could not be confined as planned; standard error says why."""
+"""Exit status of a process that could not be confined as planned; standard error says why."""
 _NICE = 10
-"""Whoever watches over a kernel comes first, also when that one forks without end."""
+"""The processes that watch a kernel run first, even when the kernel forks without end."""
 _REAPED = 1000
-"""At one go: there may be processes that end as fast as they are reaped."""
+"""Most processes reaped at once, because others may end as fast as they are reaped."""
 _OFF = "the profile is `off`: nothing confines this kernel"
 
 
 def prepare_confinement() -> None:
-    """Works out what is the same for all workers; before they are forked, it is done once."""
+    """Compute once, before workers are forked, what is the same for all of them."""
     seccomp.prepare_programs()
     for network in (False, True):
         view.base_paths(network)
@@ -71,14 +71,14 @@ def contained(
     keeper: int = -1,
     of_body: Sequence[int] = (),
 ) -> int:
-    """Runs the body confined and returns its exit status; this process becomes its monitor.
+    """Run the body confined and return its exit status; this process becomes its monitor.
 
     Args:
-        policy: what to confine it to.
-        body: what runs inside, with the layers that hold there; returns an exit status.
-        keeper: a descriptor on which the first process of the namespace takes requests; -1 for
-            none. Nobody else keeps it.
-        of_body: descriptors that only the body's process keeps.
+        policy: the specification to confine it to.
+        body: called inside with the layers that are in effect; returns an exit status.
+        keeper: a descriptor on which the first process of the namespace accepts requests; -1 for
+            none. No other process keeps it open.
+        of_body: descriptors that only the body's process keeps open.
     """
     if not policy.confined:
         privileges.die_with_parent(policy.parent_pid)
@@ -88,7 +88,7 @@ def contained(
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the kernel
     _close(*([keeper] if policy.no_view else ()))
     if policy.no_view:
-        # Told of the end, not killed: it has to end what the kernel has started.
+        # SIGTERM and not SIGKILL: the monitor has to end what the kernel has started.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(START_FAILED))
         privileges.die_with_parent(policy.parent_pid, signal.SIGTERM)
         privileges.become_subreaper()
@@ -104,12 +104,12 @@ def contained(
 def _watch(
     run: Callable[[], int], closed: Sequence[int] = (), reap: Callable[[int], int] | None = None
 ) -> int:
-    """Runs a function in a new process, which dies with this one; returns its exit status.
+    """Run a function in a new process, which dies with this one, and return its exit status.
 
     Args:
         run: the function.
-        closed: descriptors that are for the new process alone.
-        reap: waits for the new process, given its number; `None` just waits.
+        closed: descriptors that only the new process uses; this process closes them.
+        reap: waits for the new process, given its id; `None` just waits.
     """
     ours, theirs = os.pipe()
     child = os.fork()
@@ -140,9 +140,10 @@ def _close(*descriptors: int) -> None:
 
 
 def die_with(lifeline: int) -> None:
-    """Makes the system end this process with its parent, whose end of the pipe tells of it.
+    """Make the system end this process with its parent, even if the parent has ended already.
 
-    In a process namespace of its own a process can't see the number of its parent.
+    The parent's end of the pipe shows that: in a process namespace of its own, a process can't see
+    its parent's id.
     """
     with contextlib.suppress(OSError):
         system.prctl(system.DIE_WITH_PARENT, signal.SIGKILL)
@@ -152,7 +153,7 @@ def die_with(lifeline: int) -> None:
 
 
 def _await(child: int) -> int:
-    """Reaps what ends until the child has; returns its exit status, 128 and more for a signal."""
+    """Reap processes until the child ends; return its exit status, 128 and more for a signal."""
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -160,7 +161,7 @@ def _await(child: int) -> int:
 
 
 def _await_all(child: int) -> int:
-    """As `_await`, and then ends what the child has left behind: it comes to this process."""
+    """Do as `_await`, then end what the child left behind, which this process inherits."""
     status = START_FAILED
     try:
         status = _await(child)
@@ -173,10 +174,10 @@ def _await_all(child: int) -> int:
 
 
 def _end_descendants() -> None:
-    """Ends all that hangs below this process, which is a subreaper.
+    """End all descendants of this process, which is a subreaper.
 
-    What has ended still counts against the limit of processes until it is reaped: that is done
-    last, or those that fork without end would have room for more.
+    An ended process counts against the process limit until it is reaped. Reaping therefore comes
+    last, or processes that fork without end would have room for more.
     """
     me = os.getpid()
     with contextlib.suppress(ChildProcessError):
@@ -194,7 +195,7 @@ def _exit_status(status: int) -> int:
 
 
 def _keep(child: int, keeper: int, workspace: str) -> int:
-    """Reaps as `_await` does, and answers requests meanwhile: see `LaunchPipes.refresh`."""
+    """Reap as `_await` does, and answer requests meanwhile: see `LaunchPipes.refresh`."""
     ended, end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(end, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -208,7 +209,7 @@ def _keep(child: int, keeper: int, workspace: str) -> int:
             request = os.read(ready, 64)
             if ready != keeper:
                 continue
-            if not request:  # whoever started the kernel is gone; the system ends this process
+            if not request:  # the process that started the kernel is gone; the system ends this one
                 waits_on.remove(keeper)
                 continue
             with contextlib.suppress(OSError):
@@ -232,10 +233,10 @@ def _first(
 
 
 def confined(policy: ConfinementSpec, body: Callable[[Containment], int]) -> int:
-    """Runs the body in this process, confined for good; its namespaces and its view stand.
+    """Run the body in this process, confined for good; its namespaces and view exist already.
 
     Args:
-        policy: what to confine it to.
+        policy: the specification to confine it to.
         body: as for `contained`.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -245,7 +246,7 @@ def confined(policy: ConfinementSpec, body: Callable[[Containment], int]) -> int
 
 
 def _leave_group() -> None:
-    """A session of its own: an interrupt reaches what a cell started, and no terminal is near."""
+    """Start a session, so that an interrupt reaches what a cell started and no terminal is near."""
     with contextlib.suppress(PermissionError):  # it leads a group already
         os.setsid()
 
@@ -256,10 +257,10 @@ def _failed(what: str, error: OSError) -> int:
 
 
 def confine(policy: ConfinementSpec) -> Containment:
-    """Confines this process, for good, and returns the layers as they turned out.
+    """Confine this process, for good, and return the layers as they turned out.
 
     Args:
-        policy: what to confine it to.
+        policy: the specification to confine it to.
     """
     if not policy.confined:
         return Containment().with_layers(Layer(name, LayerState.OFF, _OFF) for name in _STEPS)
@@ -287,10 +288,10 @@ _STEPS = (
 
 
 def confine_late(policy: ConfinementSpec, containment: Containment) -> Containment:
-    """Confines this process further, once its own sockets stand; returns all layers.
+    """Confine this process further, once its own sockets exist; return all layers.
 
     Args:
-        policy: what to confine it to.
+        policy: the specification to confine it to.
         containment: what `confine` returned.
     """
     if not policy.confined or policy.network or containment.is_active("network_namespace"):
@@ -303,10 +304,10 @@ def _rules(policy: ConfinementSpec) -> landlock.LandlockRules:
     base = (*view.base_paths(policy.network), Path("/proc"))
     folders = tuple(map(Path, (policy.workspace, *policy.private)))
     if policy.no_view:
-        # Python lists the folder that it imports a package from.
+        # Python lists the folder that it imports a package from, hence the parents.
         parents = tuple(Path(package).resolve().parent for package in policy.packages)
         return landlock.LandlockRules(readable, folders, parents, policy.network, system=base)
-    # In a view there is nothing to hide, and in a network of its own a kernel may talk to itself.
+    # A view has nothing to hide, and in a network of its own a kernel may talk to itself.
     private = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108
     return landlock.LandlockRules(
         readable, (*folders, *private), (Path("/"),), network=True, system=base
@@ -314,7 +315,7 @@ def _rules(policy: ConfinementSpec) -> landlock.LandlockRules:
 
 
 def _outside(policy: ConfinementSpec) -> Path:
-    """What can be read now and not afterwards."""
+    """Return a path that can be read now and not afterwards."""
     return Path("/") if policy.no_view else view.UNLISTED
 
 
@@ -347,7 +348,7 @@ def _environment(policy: ConfinementSpec) -> Layer:
 
 
 def _is_counted_by_user(policy: ConfinementSpec) -> bool:
-    """Has the system count this process and its children by user; returns whether it does."""
+    """Make the system count this process and its children by user; return whether it does."""
     if policy.user_number:
         try:
             counting.take_user(policy.user_number, policy.private)
@@ -362,7 +363,7 @@ def _is_counted_by_user(policy: ConfinementSpec) -> bool:
 
 
 def _pid_limit(policy: ConfinementSpec, by_user: bool, layers: Containment) -> Layer:
-    """How the system itself counts processes: by namespace, or by user."""
+    """Return the layer that says how the system counts processes: by namespace, or by user."""
     if view.has_process_limit(policy):
         most = view.process_numbers(policy)
         return Layer("pid_limit", LayerState.ACTIVE, f"{most} process numbers, also for root")

@@ -1,14 +1,14 @@
-"""How the system counts a kernel's processes where no process namespace does.
+"""How the system counts a kernel's processes without a process namespace: by user.
 
-It counts by user. As root, who is not counted, a kernel takes a number that nobody else has; its
-files stay root's, since only its real number is another. As an ordinary user it is counted with
-all that this user runs, so its limit lies that much higher.
+Root is not counted, so a kernel of root takes a user id that nobody else has. Its files stay
+root's, since only its real user id differs. A kernel of an ordinary user is counted with all that
+this user runs, so its limit is higher by that much.
 
-Covered: the count can't be outgrown, whatever the kernel forks and how fast; `end_user` ends all
-processes of a number at once, and none of them can fork meanwhile.
-Not covered: a root that may use one number only, as in some containers; a kernel without the
-filter of system calls, which could take root's number back; a program that such a kernel starts
-has the other number altogether, and reads only what everybody may.
+Covered: the kernel can't exceed the count, whatever it forks and how fast. `end_user` ends all
+processes of a user id at once, and none of them can fork meanwhile.
+Not covered: a root that may use one user id only, as in some containers. A kernel without the
+filter of system calls could take root's id back. A program that such a kernel starts has the other
+id altogether, and reads only what everybody may read.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from kernel_sandbox.confine.syscall_numbers import number_here
 __all__ = ["end_user", "take_user", "tasks_of_user", "unused_user"]
 
 _WIDE = range(0x60000000, 0x6FFFFFFF)
-"""Where no system gives out numbers: one that is drawn there is nobody's."""
+"""Numbers that no system assigns: a number drawn from this range is nobody's."""
 _NARROW = 1000
-"""As many at the end of a container's range: drawn there, it is looked whether one is free."""
+"""How many at the end of a container's range; a number drawn there is checked for use."""
 _DRAWS = 20
 _EVERYBODY = -1
 _BOTH = 0o770
-"""What may be done in a folder of the number's by the number, and by root without its rights."""
+"""Mode of a folder of the user id: access for that id, and for root without capabilities."""
 
 
 def unused_user() -> int:
-    """Returns the number of a user that nobody is, as far as can be seen; 0 for none."""
+    """Return a user id that nobody has, as far as can be seen; 0 for none."""
     numbers = _range()
     taken = () if numbers == _WIDE else set(_users())
     for _ in range(_DRAWS if numbers else 0):
@@ -48,7 +48,7 @@ def unused_user() -> int:
 
 
 def _range() -> range:
-    """The numbers of which one may be taken; none where there are too few."""
+    """Return the user ids to draw from; an empty range if there are too few."""
     try:
         lines = Path("/proc/self/uid_map").read_text(encoding="ascii").splitlines()
     except OSError:
@@ -62,7 +62,7 @@ def _range() -> range:
 
 
 def _users() -> Iterator[int]:
-    """The users of all processes, as often as they have one."""
+    """Yield the user id of each process, with repetitions."""
     for entry in Path("/proc").iterdir():
         with suppress(OSError):
             if entry.name.isdigit():
@@ -70,7 +70,7 @@ def _users() -> Iterator[int]:
 
 
 def tasks_of_user() -> int:
-    """Returns how many processes and threads this process's user has."""
+    """Return how many processes and threads this process's user has."""
     user, found = os.getuid(), 0
     for entry in os.scandir("/proc"):
         with suppress(OSError, ValueError):
@@ -80,14 +80,14 @@ def tasks_of_user() -> int:
 
 
 def take_user(number: int, private: Iterable[str] = ()) -> None:
-    """Makes the number this process's real one; what it may read and write stays root's.
+    """Set this process's real user id; what it may read and write stays root's.
 
     Args:
-        number: as `unused_user` gave it.
-        private: folders that programs with the number write as well.
+        number: the user id that `unused_user` returned.
+        private: folders that programs with the id write as well.
 
     Raises:
-        OSError: the system does not let it.
+        OSError: the system does not permit it.
     """
     for folder in private:
         os.chown(folder, number, 0)
@@ -96,10 +96,10 @@ def take_user(number: int, private: Iterable[str] = ()) -> None:
 
 
 def end_user(number: int) -> None:
-    """Kills every process that has taken the number, all at once.
+    """Kill every process that has taken the user id, all at once.
 
     Args:
-        number: as `unused_user` gave it; nothing of this process has it.
+        number: the user id that `unused_user` returned; no thread of this process has it.
 
     Raises:
         OSError: this process may not act as that user.
@@ -110,7 +110,7 @@ def end_user(number: int) -> None:
 
 @contextmanager
 def _acting_as(number: int) -> Iterator[None]:
-    """This thread alone is that user meanwhile: a signal to everybody reaches nobody else."""
+    """Act as that user on this thread alone: a signal to everybody reaches nobody else."""
     _call("setresuid", number, number, 0)
     try:
         yield
@@ -119,7 +119,7 @@ def _acting_as(number: int) -> Iterator[None]:
 
 
 def _call(name: str, *arguments: int) -> None:
-    # Straight to the system: the C library would change all threads of this process.
+    # A direct system call: the C library would change all threads of this process.
     wide = [ctypes.c_long(argument) for argument in (number_here(name), *arguments)]
     if system.library().syscall(*wide) < 0:
         code = ctypes.get_errno()

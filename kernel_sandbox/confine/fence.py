@@ -1,8 +1,8 @@
 """What keeps all processes of one kernel together, from outside: a control group, or a user.
 
-Covered: where the machine grants a control group, memory and processes are counted by the system;
-whichever of the two there is, `end` ends all processes at once, whatever they fork meanwhile.
-Not covered: a machine that grants neither. What is ended there is found process by process.
+Covered: with a control group, the system counts memory and processes. With either of the two,
+`end` ends all processes at once, whatever they fork meanwhile.
+Not covered: a machine that grants neither. There, processes are found and ended one by one.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from kernel_sandbox.types import Limits
 __all__ = ["Fence"]
 
 HEADROOM_BYTES = 64 * 1024**2
-"""The watchdog, which can say more, should come first where it can."""
+"""Room for the watchdog to act before the system does, because it can report more."""
 _OPEN = "its code may write the control groups: neither a view of the files nor Landlock keeps it"
 
 
 class Fence:
-    """Made before a kernel starts; whoever made it removes it."""
+    """Control group or user around one kernel, created before it starts; the creator removes it."""
 
     def __init__(self, name: str, limits: Limits, memory_bytes: int | None = None) -> None:
-        """Makes the control group, where the machine grants one.
+        """Create the control group, if the machine grants one.
 
         Args:
-            name: of the kernel.
-            limits: what it may use.
-            memory_bytes: what the group may hold; `None` for the memory of the limits.
+            name: the name of the kernel.
+            limits: what the kernel may use.
+            memory_bytes: the memory limit of the group; `None` for the memory of the limits.
         """
         most = (memory_bytes or limits.memory_bytes) + HEADROOM_BYTES
         made = delegate(name, replace(limits, memory_bytes=most))
         self._group = made if isinstance(made, Cgroup) else None
         self._layer = made if isinstance(made, Layer) else Layer(NAME, LayerState.ABSENT)
         self.user_number = 0
-        """The user whose number the kernel takes; 0 for none."""
+        """The user id that the kernel takes; 0 for none."""
 
     @property
     def counts(self) -> bool:
@@ -46,7 +46,7 @@ class Fence:
         return self._group is not None
 
     def add(self, pid: int) -> None:
-        """Puts a process into the group, before it runs anybody's code.
+        """Move a process into the group, before it runs anybody's code.
 
         Args:
             pid: the process, as this one numbers it.
@@ -55,7 +55,7 @@ class Fence:
             self._layer = self._group.add(pid)
 
     def layer(self, around: Containment) -> Layer:
-        """Returns the group's layer, as it turned out.
+        """Return the group's layer, as it turned out.
 
         Args:
             around: the layers that the kernel itself reported.
@@ -66,11 +66,11 @@ class Fence:
         return self._layer
 
     def ran_out(self) -> bool:
-        """Whether the system has ended a process of the kernel for want of memory."""
+        """Return whether the system has ended a process of the kernel for lack of memory."""
         return self._group is not None and self._group.oom_killed()
 
     def end(self) -> None:
-        """Ends all processes that are fenced in; returns when the system lists none any more."""
+        """End all processes inside the fence; with a group, return once the system lists none."""
         if self._group is not None:
             self._group.kill()
         if self.user_number:
@@ -78,7 +78,7 @@ class Fence:
                 counting.end_user(self.user_number)
 
     def remove(self) -> None:
-        """Ends all of them and removes the group. Safe to call again."""
+        """End all processes and remove the group. Safe to call again."""
         if self.user_number:
             self.end()
         if self._group is not None:

@@ -1,14 +1,15 @@
-"""Which files a process may open, held by the system itself: Landlock, without any rights.
+"""Which files a process may open, enforced by the system: Landlock, which needs no privileges.
 
-Covered: from `restrict` on, this thread and all that it starts open, run, make, remove and rename
-files only below the folders of the rules, whatever the path: links, `..`, `/proc/self/root`.
-Without the network, no TCP from ABI 4 on; from ABI 6 on no abstract socket and no signal to a
-process outside. Whatever a later `restrict` says, it only tightens.
-Not covered: files that are open already; names, sizes, owners and modes of files outside, which
-can be read, and changed where the user may; other threads of this process (a layer with such
-threads is reported as refused); UDP, and unix sockets that have a path; writing to a protected
-entry of a writable folder. That last one can't be had: a right on a folder holds for all that
-lies beneath, so whoever may make a file beside `.git` may also move one into it.
+Covered: from `restrict` on, this thread and its children use files only below the folders of the
+rules, whatever the path: links, `..`, `/proc/self/root`. That means to open, run, create, remove
+and rename them.
+Without the network, there is no TCP from ABI 4 on. From ABI 6 on there is no abstract socket and
+no signal to a process outside. A later `restrict` can only tighten.
+Not covered: files that are open already. Names, sizes, owners and modes of files outside, which
+can be read, and changed where the user may. Other threads of this process, whose presence makes
+the layer refused. UDP, and unix sockets that have a path. Writing to a protected entry of a
+writable folder: a right on a folder applies to everything below it, so code that may create a file
+beside `.git` may also move one into it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ __all__ = ["LandlockRules", "abi", "restrict"]
 NAME = "landlock"
 MAXIMUM_LAYERS = 16
 
-# One number for every processor that Linux runs Python on, but for the Alpha.
+# The same numbers on every processor that Linux runs Python on, except the Alpha.
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -60,18 +61,18 @@ _SINCE = (
 
 @dataclass(frozen=True, slots=True)
 class LandlockRules:
-    """What a process may still open. A path that is missing, or has a link in it, is skipped."""
+    """What a process may still open; a path that is missing, or has a link in it, is skipped."""
 
     readable: tuple[Path, ...] = ()
-    """Files, and folders with all beneath them: read and executed. `/proc` must be listed."""
+    """Files and whole folder trees that may be read and executed. `/proc` must be listed."""
     writable: tuple[Path, ...] = ()
-    """Read, written, made, removed and renamed; executed only where `readable` lists it too."""
+    """Read, written, created, removed and renamed; executed only if `readable` lists it too."""
     listable: tuple[Path, ...] = ()
-    """Folders whose names of files can be read, with those of all folders beneath; no content."""
+    """Folders in whose whole tree the names of files can be read, but no content."""
     network: bool = False
     """Whether TCP stays open."""
     system: tuple[Path, ...] = ()
-    """Like `readable`, but links are followed: nobody who is restricted can lay one there."""
+    """Like `readable`, but links are followed: restricted code can't create one there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class _Handled:
 
 
 def abi() -> int:
-    """Returns the version of Landlock of this system; 0 where it has none or has it off."""
+    """Return the Landlock version of this system; 0 if it has none or has it off."""
     if not sys.platform.startswith("linux"):
         return 0
     try:
@@ -94,15 +95,15 @@ def abi() -> int:
 
 
 def restrict(rules: LandlockRules, probe_outside: Path | None = None) -> Layer:
-    """Restricts this thread and its children for good, and returns the layer as it turned out.
+    """Restrict this thread and its children for good, and return the layer as it turned out.
 
-    Call it while the process has one thread: the others keep what they may do. Calls add up, at
-    most 16 of them, and a child can't send a signal to one that was started between two calls.
+    Call it while the process has one thread, because other threads keep their access. At most 16
+    calls add up, and a child can't send a signal to one that was started between two calls.
 
     Args:
         rules: what stays possible.
         probe_outside: a file or folder that can be read now and that the rules leave out; the
-            layer is active only if it can't be opened afterwards. `None`: the folder `/`.
+            layer is active only if it can't be opened afterwards. `None` means the folder `/`.
     """
     version = abi()
     if version == 0:
@@ -130,7 +131,7 @@ def _handled(version: int, network: bool) -> _Handled:
 
 def _apply(rules: LandlockRules, handled: _Handled) -> None:
     attributes = struct.pack("=QQQ", handled.files, handled.network, handled.scopes)
-    # An older system takes the longer structure as long as what it does not know is zero.
+    # An older system accepts the longer structure as long as the fields it does not know are zero.
     ruleset = _call(_CREATE_RULESET, attributes, len(attributes), 0)
     try:
         for path in rules.system:
@@ -151,7 +152,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     with contextlib.ExitStack() as stack:
         try:
             target = stack.enter_context(opened(path))
-        except OSError:  # a rule less never loosens
+        except OSError:  # one rule fewer never loosens
             return
         if not stat.S_ISDIR(os.fstat(target).st_mode):
             rights &= _FILE_RIGHTS
@@ -160,7 +161,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
 
 
 def _opening_fails(path: Path) -> int:
-    """The error number of opening the path for reading; 0 where that works."""
+    """Return the error number of opening the path for reading; 0 if that works."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except OSError as error:
@@ -169,7 +170,7 @@ def _opening_fails(path: Path) -> int:
 
 
 def _hole(probe: Path, was_open: bool) -> str:
-    """What speaks against the restriction, tried and not assumed; empty if nothing does."""
+    """Return why the restriction does not work, by trying it; empty if it works."""
     if not was_open:
         return f"not seen to hold: {probe} could not be read before either"
     if _opening_fails(probe) != errno.EACCES:
@@ -185,8 +186,8 @@ def _hole(probe: Path, was_open: bool) -> str:
 
 
 def _thread_count() -> int:
-    """How many threads this process has; 0 where nothing tells."""
-    try:  # as a count of links it can be asked after the restriction, too
+    """Return the number of threads of this process; 0 if it is unknown."""
+    try:  # the count of links can be read after the restriction, too
         return Path("/proc/self/task").stat().st_nlink - 2
     except OSError:
         return 0
@@ -210,12 +211,12 @@ def _describe(version: int, network: bool) -> str:
 
 
 def _call(number: int, *arguments: int | bytes | None) -> int:
-    """Makes a system call.
+    """Make a system call.
 
     Raises:
         OSError: the system refused it.
     """
-    # A variadic function: every argument must be as wide as a register.
+    # The C function is variadic, so every argument must be as wide as a register.
     wide = [ctypes.c_long(x) if isinstance(x, int) else ctypes.c_char_p(x) for x in arguments]
     result = int(system.library().syscall(ctypes.c_long(number), *wide))
     if result < 0:

@@ -1,4 +1,4 @@
-"""What really confines a kernel: one layer a mechanism, each active, absent, refused or off."""
+"""What really confines a kernel: one layer per mechanism, each active, absent, refused or off."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ LAYER_NAMES = (
     "output_limit",
     "screen",
 )
-"""Every layer there is, outermost first: `require` may name these and no others."""
+"""The names of all layers, outermost first: `require` may name these and no others."""
 
 
 class LayerState(StrEnum):
-    """What became of one layer."""
+    """State of one layer."""
 
     ACTIVE = "active"
-    """It was applied and then seen to hold."""
+    """It was applied and then seen to work."""
     ABSENT = "absent"
-    """This machine has no such mechanism, or nothing that applies it was there."""
+    """This machine lacks the mechanism, or nothing was there to apply it."""
     REFUSED = "refused"
-    """The machine has it and would not grant it."""
+    """The machine has the mechanism and did not grant it."""
     OFF = "off"
-    """Whoever started the kernel switched it off."""
+    """The caller that started the kernel switched it off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +53,19 @@ class Layer:
     name: str
     state: LayerState
     reason: str = ""
-    """What it does here; for a layer that is not active: why not, and the remedy."""
+    """What the layer does here; if it is not active, why not, and the remedy."""
 
     def to_json(self) -> dict[str, str]:
-        """The layer as plain JSON values."""
+        """Return the layer as plain JSON values."""
         return {"name": self.name, "state": self.state.value, "reason": self.reason}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Layer:
-        """The inverse of `to_json`.
+        """Decode what `to_json` returned.
 
         Raises:
             KeyError: a field is missing.
-            ValueError: the state is of no known kind, or a field is no text.
+            ValueError: the state is unknown, or a field is not a string.
         """
         if not isinstance(raw, Mapping):
             raise ValueError("a layer that is no object")  # noqa: TRY004  (a fault of the text)
@@ -77,12 +77,12 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class Containment:
-    """The layers around one kernel, as they are and not as they were asked for."""
+    """The layers around one kernel, as verified and not as requested."""
 
     layers: tuple[Layer, ...] = ()
 
     def get(self, name: str) -> Layer:
-        """Returns the layer of that name; one that nobody reported is absent."""
+        """Return the layer of that name; a layer that nobody reported is absent."""
         for layer in self.layers:
             if layer.name == name:
                 return layer
@@ -93,33 +93,33 @@ class Containment:
         return self.get(name).state is LayerState.ACTIVE
 
     def missing(self, names: Iterable[str]) -> tuple[Layer, ...]:
-        """Returns those of the named layers that are not active, in the order of `names`."""
+        """Return the named layers that are not active, in the order of `names`."""
         return tuple(self.get(name) for name in names if not self.is_active(name))
 
     def with_layers(self, layers: Iterable[Layer]) -> Containment:
-        """Returns the containment with these layers added, replacing those of the same name."""
+        """Return the containment with these layers added, replacing those of the same name."""
         merged = {layer.name: layer for layer in (*self.layers, *layers)}
         known = [merged.pop(name) for name in LAYER_NAMES if name in merged]
         return Containment((*known, *merged.values()))
 
     def summary(self) -> str:
-        """One line for a person: how many layers hold, and which do not."""
+        """Return one line for a person: how many layers are active, and which are not."""
         active = sum(layer.state is LayerState.ACTIVE for layer in self.layers)
         line = f"{active} of {len(self.layers)} layers active"
         weak = [f"{x.name} {x.state}" for x in self.layers if x.state is not LayerState.ACTIVE]
         return f"{line} ({', '.join(weak)})" if weak else line
 
     def to_json(self) -> dict[str, Any]:
-        """The containment as plain JSON values."""
+        """Return the containment as plain JSON values."""
         return {"layers": [layer.to_json() for layer in self.layers]}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Containment:
-        """The inverse of `to_json`.
+        """Decode what `to_json` returned.
 
         Raises:
             KeyError: a field is missing.
-            ValueError: a state is of no known kind, or there is no list of layers.
+            ValueError: a state is unknown, or there is no list of layers.
         """
         if not isinstance(raw["layers"], list):
             raise ValueError("layers that are no list")  # noqa: TRY004  (a fault of the text)

@@ -1,8 +1,8 @@
 """Namespaces of a kernel: users, mounts, processes, network, messages, host name.
 
-Covered: `enter` makes them without root; `observe` says so only for what it saw: another
-namespace, one loopback device, a file system that refuses a write. Not covered: systems that
-don't let an ordinary user make them; there Landlock and seccomp have to do.
+Covered: `enter` creates them without root. `observe` reports only what it saw: another namespace,
+one loopback device, a file system that refuses a write. Not covered: systems that don't let an
+ordinary user create them, where Landlock and seccomp must suffice.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _DENIED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def enter(*, network: bool) -> None:
-    """Gives this process, and those that it starts, namespaces of their own.
+    """Give this process, and those that it starts, namespaces of their own.
 
-    The process itself stays in its process namespace: the next one it forks is the first of the
-    new one, and when that ends, all members end.
+    The process itself stays in its process namespace. The next process that it forks is the first
+    of the new namespace, and when that one ends, all members end.
 
     Args:
         network: whether to stay in the network of the machine.
 
     Raises:
-        OSError: the system does not let it.
+        OSError: the system does not permit it.
     """
     enter_users()
     system.unshare(NEW_PROCESSES)
@@ -57,10 +57,10 @@ def enter(*, network: bool) -> None:
 
 
 def enter_users() -> None:
-    """Gives this process a user namespace of its own, where it has every right.
+    """Give this process a user namespace of its own, in which it has every right.
 
     Raises:
-        OSError: the system does not let it.
+        OSError: the system does not permit it.
     """
     user, group = os.getuid(), os.getgid()
     system.unshare(_NEWUSER)
@@ -70,13 +70,13 @@ def enter_users() -> None:
 
 
 def enter_rest(*, network: bool) -> None:
-    """Gives this process mounts, messages, a host name and, unless it may have one, a network.
+    """Give this process its own mounts, messages, host name and, without `network`, network.
 
     Args:
         network: whether to stay in the network of the machine.
 
     Raises:
-        OSError: it has no right to.
+        OSError: it lacks the privilege.
     """
     system.unshare(_SEEN if network else _SEEN | _NEWNET)
     system.set_host_name("sandbox")
@@ -85,14 +85,14 @@ def enter_rest(*, network: bool) -> None:
 
 
 def join_rest(descriptor: int, *, network: bool) -> None:
-    """Joins what `enter_rest` has given another process.
+    """Join the namespaces that `enter_rest` gave another process.
 
     Args:
-        descriptor: of that process (a pidfd).
-        network: as it was there.
+        descriptor: a pidfd of that process.
+        network: the value given to its `enter_rest`.
 
     Raises:
-        OSError: it has ended.
+        OSError: the process has ended.
     """
     system.set_namespaces(descriptor, _SEEN if network else _SEEN | _NEWNET)
 
@@ -104,7 +104,7 @@ def _raise_loopback() -> None:
 
 
 def current_namespaces() -> dict[str, str]:
-    """Returns the namespaces of this process, as kind to the system's name for it."""
+    """Return the namespaces of this process, as kind to the system's name for it."""
     return {kind: name for kind in _KINDS if (name := _current(kind)) is not None}
 
 
@@ -126,7 +126,7 @@ def has_own_user(policy: ConfinementSpec) -> bool:
 
 
 def observe(policy: ConfinementSpec) -> tuple[Layer, ...]:
-    """Returns the three layers that namespaces give, as this process finds them."""
+    """Return the three layers that namespaces provide, as this process observes them."""
     checks: tuple[tuple[str, str, Callable[[], str], str], ...] = (
         ("read_only_view", "mnt", _writable_prefix, "system and inputs read-only, the rest hidden"),
         ("pid_namespace", "pid", lambda: "", "no other process is seen; all end together"),
@@ -157,7 +157,7 @@ def _devices() -> str:
 
 
 def _writable_prefix() -> str:
-    """Tries to write beside the interpreter; only asked where a mount namespace is its own."""
+    """Try to write beside the interpreter; only called in a mount namespace of its own."""
     path = Path(sys.prefix) / f".write-probe-{os.getpid()}"
     try:
         path.touch(exist_ok=False)

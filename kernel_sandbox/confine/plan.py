@@ -1,4 +1,4 @@
-"""What one kernel is confined to, worked out on the outside from its limits and its folders."""
+"""Confinement of one kernel, computed outside of it from its limits and its folders."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class KernelPaths:
     """The folders and files of one kernel."""
 
     workspace: Path
-    """Where it works and what it may write."""
+    """Its working folder, which it may write."""
     run_dir: Path
     """Its private folder."""
     readable: tuple[Path, ...] = ()
-    """What it may read where it is: files or folders."""
+    """Files or folders that it may read at their own paths."""
     packages: tuple[Path, ...] = ()
-    """Folders of packages, wherever they lie, that it may read and import."""
+    """Folders of packages, anywhere on the machine, that it may read and import."""
     overlay: Path | None = None
-    """The folder of added packages: read, and searched last for modules."""
+    """The folder of added packages: readable, and searched last for modules."""
     is_shared: bool = False
-    """Whether the working folder is somebody's own, and not the kernel's."""
+    """Whether the working folder belongs to a person and not to the kernel."""
     layer: Path | None = None
     """The folder of the layer above the working folder."""
 
@@ -47,13 +47,13 @@ def plan(
     confined: bool = True,
     counts: bool = False,
 ) -> ConfinementSpec:
-    """Returns the policy of a kernel that this process starts. The first call tries the machine.
+    """Return the specification of a kernel to start. The first call probes the machine.
 
     Args:
         limits: what it may use.
         places: its folders and files.
         environment: the names of all variables that it is given.
-        isolate: whether to use namespaces where the machine has them.
+        isolate: whether to use namespaces if the machine has them.
         confined: whether to confine it at all.
         counts: whether a control group counts its processes.
     """
@@ -67,11 +67,11 @@ def plan(
 
 
 def trial_policy(folder: str, no_view: str = "") -> ConfinementSpec:
-    """Returns a policy that asks for namespaces, whether they work or not: for the probe itself.
+    """Return a specification that requests namespaces, working or not; the probe itself uses it.
 
     Args:
-        folder: a run folder, with a folder `work` in it.
-        no_view: why to go without namespaces; empty to ask for them.
+        folder: a run folder that contains a folder `work`.
+        no_view: why to do without namespaces; empty to request them.
     """
     path = Path(folder).resolve()
     state = LayerState.REFUSED if no_view else LayerState.ACTIVE
@@ -114,6 +114,6 @@ def _policy(
 
 
 def _named(path: Path, workspace: Path) -> tuple[str, str]:
-    """The path and where it leads now; in the working folder, whose links may change, only that."""
+    """Return the path and its target; in the working folder, whose links may change, the target."""
     real = os.path.realpath(path)
     return (real if workspace in path.parents else str(path)), real

@@ -1,10 +1,10 @@
 """Privileges of the kernel process: no_new_privs, capabilities, and who outlives whom.
 
-Covered: setuid programs give nothing; a kernel that root starts, or that is root in a user
-namespace of its own, holds no capability and can get none; the kernel dies with the process that
-started it; what it started and left behind comes to a subreaper.
-Not covered: what the user may do anyway, root's own files among it; a kernel whose parent lives on,
-forgotten; ending what came to the subreaper.
+Covered: setuid programs grant nothing. A kernel that root starts, or that is root in a user
+namespace of its own, has no capability and can gain none. The kernel dies with the process that
+started it. A subreaper inherits what the kernel started and left behind.
+Not covered: what the user may do anyway, root's own files included. A forgotten kernel whose parent
+keeps running. Ending the processes that the subreaper inherits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PR_GET_NO_NEW_PRIVS = 39
 
 _CAPSET_VERSION = 0x20080522
 _CAPABILITIES = 64
-"""As many as a set has bits."""
+"""Number of bits in a set."""
 _HELD = ("CapInh", "CapPrm", "CapEff", "CapAmb")
 _BOUNDING = "CapBnd"
 
@@ -43,7 +43,7 @@ def _prctl(option: int, argument: int = 0) -> int:
 
 
 def drop_privileges() -> Layer:
-    """Sets `no_new_privs` on this process and returns the layer, read back from the system."""
+    """Set `no_new_privs` on this process and return the layer, read back from the system."""
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     if _prctl(_PR_GET_NO_NEW_PRIVS) == 1:
         return Layer("no_new_privs", LayerState.ACTIVE, "setuid programs give no rights")
@@ -51,11 +51,11 @@ def drop_privileges() -> Layer:
 
 
 def drop_capabilities() -> Layer:
-    """Gives up every capability, for good, and returns the layer, read back from the system.
+    """Drop every capability, for good, and return the layer, read back from the system.
 
     Called before this process starts a thread: the system changes the calling thread alone.
     """
-    for number in range(_CAPABILITIES):  # before the sets: it takes a capability
+    for number in range(_CAPABILITIES):  # before the sets, because it needs a capability
         present = _prctl(_PR_CAPBSET_READ, number)
         if present < 0:  # the system has no more
             break
@@ -74,9 +74,10 @@ def drop_capabilities() -> Layer:
 
 
 def _hold_none() -> int:
-    """Empties the sets of this thread and returns the error number, 0 when all went well.
+    """Empty the sets of this thread and return the error number, 0 on success.
 
-    Three are named; the ambient set holds only what two of them hold, and empties with them.
+    The call names three sets. The ambient set contains only what two of them contain, and empties
+    with them.
     """
     header = (ctypes.c_uint32 * 2)(_CAPSET_VERSION, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -110,7 +111,7 @@ def _seen(threads: Mapping[str, Mapping[str, int]]) -> Layer:
 
 
 def become_subreaper() -> bool:
-    """Makes this process the parent of every descendant that loses its own.
+    """Make this process the parent of every descendant that loses its own.
 
     Returns:
         Whether the system accepted it.
@@ -119,12 +120,12 @@ def become_subreaper() -> bool:
 
 
 def die_with_parent(parent_pid: int, with_signal: signal.Signals = signal.SIGKILL) -> bool:
-    """Has the system send this process a signal when the thread that started it ends.
+    """Make the system send this process a signal when the thread that started it ends.
 
     Args:
-        parent_pid: the expected parent. It may have died before the call, and then no signal
-            would ever come: the process ends itself.
-        with_signal: what to send.
+        parent_pid: the expected parent. It may have died before the call, and no signal would
+            ever come; then the process ends itself.
+        with_signal: the signal to send.
 
     Returns:
         Whether the system accepted it.

@@ -1,4 +1,4 @@
-"""What this machine grants a kernel: found by confining a process that then ends at once."""
+"""What this machine grants a kernel, found by confining a process that ends at once."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ sys.exit(contained(policy, tell))
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a kernel on this machine gets."""
+    """Confinement that a kernel gets on this machine."""
 
     has_view: bool
     """Whether namespaces with a view of the files work."""
     state: LayerState
     reason: str = ""
-    """Why not; empty where they do."""
+    """Why they do not work; empty if they do."""
     containment: Containment = field(default_factory=Containment)
-    """The layers that were seen to hold; those that live in the parent are not among them."""
+    """The layers that were observed, without those that run in the parent."""
 
 
 @functools.cache
 def probe() -> Probe:
-    """Returns what this machine grants; tried once in the life of a process."""
+    """Return what this machine grants, probed once in the life of a process."""
     tried = _tried()
     if isinstance(tried, Containment):
         return Probe(True, LayerState.ACTIVE, containment=tried)
@@ -54,17 +54,17 @@ def probe() -> Probe:
 
 @functools.cache
 def layers_without_view(reason: str = "namespaces are switched off") -> Containment:
-    """Returns the layers that hold where no namespaces are made; tried once for each reason.
+    """Return the layers without namespaces, probed once for each reason.
 
     Args:
-        reason: why there are none.
+        reason: why there are no namespaces.
     """
     found = _tried(no_view=reason)
     return found if isinstance(found, Containment) else Containment()
 
 
 def _tried(no_view: str = "") -> Containment | str:
-    """The layers of a process that was confined in an empty folder, or why there is none."""
+    """Return the layers of a process confined in an empty folder, or why confining failed."""
     from kernel_sandbox.confine.plan import trial_policy  # noqa: PLC0415 (plans by a probe)
 
     with tempfile.TemporaryDirectory(prefix="dm-probe-") as folder:
@@ -74,7 +74,7 @@ def _tried(no_view: str = "") -> Containment | str:
 
 
 def _try(policy: ConfinementSpec) -> Containment | str:
-    """The layers of a process under the policy, or why there is none."""
+    """Return the layers of a process under the specification, or why confining failed."""
     command = [sys.executable, "-I", "-c", _TRY]
     try:
         done = subprocess.run(

@@ -1,8 +1,8 @@
 """Resource limits of the kernel process.
 
-Covered: address space, processor time, the size of a written file, open files, core dumps; the
-number of processes and threads, unless root is who they are counted for.
-Not covered: the sum over several processes (the memory watchdog has that).
+Covered: address space, processor time, the size of a written file, open files, core dumps. Also
+the number of processes and threads, unless they are counted for root.
+Not covered: the sum over several processes, which the memory watchdog limits.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from kernel_sandbox.watch.open_files import BETWEEN_CELLS
 __all__ = ["THREADS", "apply_rlimits", "most_tasks", "wanted"]
 
 ADDRESS_HEADROOM_BYTES = 2 * 1024**3
-"""Mapped is not used: pandas, arrow and BLAS map up to 2 GiB that they never touch."""
+"""Mapped memory is not used memory: pandas, arrow and BLAS map up to 2 GiB and never touch it."""
 OPEN_FILES = 512
 THREADS = min(256, 64 + 8 * (os.cpu_count() or 1))
-"""On top of the processes, since the system counts threads, too, and numerical libraries start
-some for each processor. No more of them: it is also what a bomb gets before it is ended."""
+"""Threads allowed on top of the processes: the system counts both, and numerical libraries start
+some for each processor. Not more, because a fork bomb also gets this many before it is ended."""
 CPU_GRACE_S = 5
-"""Between SIGXCPU, which a program may catch, and SIGKILL."""
+"""Seconds between SIGXCPU, which a program may catch, and SIGKILL."""
 
 
 def wanted(policy: ConfinementSpec, *, counts_processes: bool) -> dict[int, tuple[int, int]]:
-    """Returns the limits to set, as resource number to (soft, hard).
+    """Return the limits to set, as resource number to (soft, hard).
 
     Args:
-        policy: the numbers.
+        policy: the specification with the numbers.
         counts_processes: whether the system counts this kernel's processes by user.
     """
     space = policy.memory_bytes + ADDRESS_HEADROOM_BYTES
@@ -47,22 +47,22 @@ def wanted(policy: ConfinementSpec, *, counts_processes: bool) -> dict[int, tupl
 
 
 def most_tasks(policy: ConfinementSpec) -> int:
-    """Returns how many processes and threads the system lets the kernel's user have.
+    """Return how many processes and threads the system allows the kernel's user.
 
     Args:
-        policy: of the kernel. What its user runs besides may grow a little afterwards.
+        policy: the kernel's specification. Its user may start a few other tasks afterwards.
     """
     spare = THREADS if policy.tasks_before else 0
     return policy.tasks_before + spare + policy.processes + THREADS
 
 
 def apply_rlimits(policy: ConfinementSpec, *, counts_processes: bool) -> Layer:
-    """Sets the limits on this process and returns the layer, read back from the system.
+    """Set the limits on this process and return the layer, read back from the system.
 
-    Never loosens: where the process already has a lower hard limit, that one stays.
+    It never loosens: a lower hard limit that the process already has stays.
 
     Args:
-        policy: the numbers.
+        policy: the specification with the numbers.
         counts_processes: see `wanted`.
     """
     short: list[str] = []

@@ -1,9 +1,9 @@
 """The private folder of one kernel: its home, its temporary files, its settings, its sockets.
 
-In `home` and `tmp` the kernel writes; they and `ipython`, IPython's settings, which it only reads,
-are made anew at each start, so that nothing a kernel left behind runs in the next one. `work` is
-its working folder where it has no other. `k-1` to `k-5` are the sockets of its channels, bound by
-whoever starts it.
+The kernel writes in `home` and `tmp`, and only reads `ipython`, IPython's settings. All three are
+recreated at each start, so that nothing a kernel left behind runs in the next one. `work` is its
+working folder if it has no other. `k-1` to `k-5` are the sockets of its channels, bound by the
+process that starts it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _IPYTHON_FOLDERS = ("security", "log", "pid", "startup", "db")
 
 
 def make_run_folder() -> PrivateFolder:
-    """Returns a new folder with what every kernel finds in it.
+    """Return a new private folder with what every kernel finds in it.
 
     Raises:
         KernelStartError: its path is too long for a socket.
@@ -40,7 +40,7 @@ def make_run_folder() -> PrivateFolder:
 
 
 def furnish(run_dir: Path) -> None:
-    """Makes anew what a start needs, with nothing in it of the kernel before; no kernel runs.
+    """Recreate what a start needs, without traces of an earlier kernel; no kernel may be running.
 
     Args:
         run_dir: the private folder.
@@ -49,13 +49,13 @@ def furnish(run_dir: Path) -> None:
         remove_tree(run_dir / name)
         (run_dir / name).mkdir(mode=0o700)
     profile = run_dir / environment.IPYTHON / "profile_default"
-    for name in _IPYTHON_FOLDERS:  # IPython would make them, and can't
+    for name in _IPYTHON_FOLDERS:  # IPython would create them, and can't
         (profile / name).mkdir(parents=True)
     furnish_home(run_dir / "home")
 
 
 def furnish_home(home: Path) -> None:
-    """Puts into an empty home folder what every kernel finds there.
+    """Fill an empty home folder with what every kernel finds there.
 
     Args:
         home: the folder.

@@ -1,17 +1,17 @@
 """A filter of system calls (seccomp), written as a classic BPF program.
 
-A denied call fails with EPERM, so that Python raises PermissionError and the kernel lives on. A
-filter holds for the process, its threads and all that they start, for good; one more filter can
-only tighten, hence installing one stays allowed. What the tables deny: `syscall_table`.
+A denied call fails with EPERM, so that Python raises PermissionError and the kernel keeps running.
+A filter applies for good to the process, its threads and all that they start. One more filter can
+only tighten, so installing one stays allowed. `syscall_table` lists what is denied.
 
-The rules name calls; `assemble` turns them into the numbers of one processor.
+The rules name calls, and `assemble` turns them into the numbers of one processor.
 
-Covered: the calls in the tables, on x86-64 and aarch64; calls through another interface, such as
-the 32-bit one, kill the process, those of x32 fail.
-Not covered: other processors; whatever the tables allow. The filter for aarch64 was tried on an
-emulated processor only (QEMU, Linux 6.12). After `late`, what needs a socket of its own does not
-work: multiprocessing's Manager and its start method forkserver; what a forked child prints through
-ipykernel is lost after 3 seconds; a binding of zmq to tcp:// aborts.
+Covered: the calls in the tables, on x86-64 and aarch64. Calls through another interface, such as
+the 32-bit one, kill the process; those of x32 fail.
+Not covered: other processors, and whatever the tables allow. The filter for aarch64 was tested on
+an emulated processor only (QEMU, Linux 6.12). After `late`, whatever needs a new socket fails:
+multiprocessing's Manager and its start method forkserver do not work. What a forked child prints
+through ipykernel is lost after 3 seconds. Binding zmq to tcp:// aborts.
 """
 
 from __future__ import annotations
@@ -63,19 +63,19 @@ _FILTERED = "2"
 _EARLY_REASON = "calls that no analysis needs fail: other processes, mounts, namespaces, ..."
 _LATE_REASON = "no new socket: neither opened nor connected nor bound"
 _CAVEATS = {AARCH64: "on aarch64 it was tried in an emulator only"}
-"""What a reason adds, so that nobody believes more than was tested."""
+"""What a reason adds, so that it claims no more than was tested."""
 
 
 def assemble(rules: Sequence[Rule], architecture: Architecture) -> bytes:
-    """Return the program that gives the verdicts of these rules, and allows all else.
+    """Return the program that gives the verdicts of these rules and allows everything else.
 
     Args:
-        rules: at most one for each system call; one for a call that the processor lacks is left
-            out.
-        architecture: the processor that it is for.
+        rules: at most one for each system call; a rule for a call that the processor lacks is
+            left out.
+        architecture: the processor that the program is for.
 
     Raises:
-        KeyError: a rule names a call that no table has.
+        KeyError: a rule names a call that is in no table.
     """
     program: list[Instruction] = [
         (_LOAD, 0, 0, _ARCHITECTURE_AT),
@@ -105,7 +105,7 @@ def _rule(rule: Rule, number: int) -> list[Instruction]:
 
 
 def _clause(clause: Sequence[ArgumentCondition], verdict: SyscallRule) -> list[Instruction]:
-    """Returns lines that end with the verdict; when a condition fails, what follows them runs."""
+    """Return lines that end with the verdict; if a condition fails, execution skips past them."""
     lines: list[Instruction] = [(_RETURN, 0, 0, verdict)]
     for condition in reversed(clause):
         # The low half comes first: both processors are little-endian.
@@ -134,7 +134,7 @@ def late_program(architecture: Architecture) -> bytes:
 
 
 def prepare_programs() -> None:
-    """Assemble the early programs of this processor; done before workers are forked."""
+    """Assemble this processor's early programs, before workers are forked."""
     here = current_architecture()
     if here is not None:
         early_program(False, here)
@@ -142,7 +142,7 @@ def prepare_programs() -> None:
 
 
 def early(network: bool) -> Layer:
-    """Denies this process what no data analysis needs and returns the layer, seen to hold.
+    """Deny this process what no data analysis needs and return the layer, after a check.
 
     Args:
         network: whether the kernel may reach a network; see `syscall_table.early_rules`.
@@ -151,9 +151,9 @@ def early(network: bool) -> Layer:
 
 
 def late() -> Layer:
-    """Denies this process new sockets and returns the layer, seen to hold.
+    """Deny this process new sockets and return the layer, after a check.
 
-    Called once a kernel has bound its own sockets: these go on accepting, reading and writing.
+    Called once a kernel has bound its own sockets: these still accept, read and write.
     """
     return _apply("late_seccomp", late_program, _opens_a_socket, _LATE_REASON)
 
@@ -184,14 +184,14 @@ def _apply(
 
 
 def install(program: bytes) -> int:
-    """Installs a program on all threads of this process; it needs `no_new_privs`.
+    """Install a program on all threads of this process, which needs `no_new_privs`.
 
     Returns:
-        0; or the thread that could not take it, and then no thread has it; or an error number,
-        negative.
+        0 on success. A positive number is the thread that could not take the program, and then no
+        thread has it. A negative number is an error number.
 
     Raises:
-        OSError: no table has this processor.
+        OSError: no table includes this processor.
     """
     lines = ctypes.create_string_buffer(program, len(program))
     # The padding of this structure (a count, then a pointer) is the C compiler's.
@@ -202,7 +202,7 @@ def install(program: bytes) -> int:
 
 
 def _filters() -> tuple[str, int | None]:
-    """Returns the mode, and how many filters there are where the system says so (Linux 5.9)."""
+    """Return the mode, and the number of filters if the system reports it (Linux 5.9)."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -219,7 +219,7 @@ def _is_seen(before: tuple[str, int | None], after: tuple[str, int | None]) -> b
 
 
 def _unshares() -> bool:
-    """Whether a denied call that changes nothing goes through."""
+    """Whether a denied call that changes nothing succeeds."""
     return _call("unshare", 0) != -errno.EPERM
 
 

@@ -1,4 +1,4 @@
-"""How strictly a kernel is confined: what may be missing on a machine that lacks a mechanism."""
+"""How strictly a kernel is confined, and which layers may be missing on a weaker machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Strictness", "Weakness", "shortcomings", "weaknesses"]
 
 
 class Strictness(StrEnum):
-    """What a kernel is for."""
+    """Purpose of a kernel, which decides which layers are required."""
 
     INTERACTIVE = "interactive"
-    """A person's: runs with what the machine has; what is missing is shown."""
+    """A person's kernel: it runs with what the machine has, and missing layers are shown."""
     ROLLOUT = "rollout"
-    """Nobody watches: refuses to run unless files, network, processes and memory are held."""
+    """Unattended: refuses to run unless files, network, processes and memory are restricted."""
     OFF = "off"
-    """Not confined at all, because somebody said so."""
+    """Not confined at all, by explicit choice."""
 
 
 _ROLLOUT = {
@@ -29,14 +29,14 @@ _ROLLOUT = {
     "memory": ("memory_watchdog", "cgroup"),
     "environment": ("environment",),
 }
-"""What must be held, and by which layers: one of them suffices."""
+"""What must be restricted, and by which layers: one of them suffices."""
 
 
 def shortcomings(profile: Strictness, containment: Containment) -> tuple[str, ...]:
-    """Returns what a profile asks for and no layer holds: a phrase each, with the layers' reasons.
+    """Return one phrase per requirement that no layer enforces, with the layers' reasons.
 
     Args:
-        profile: what the kernel is for.
+        profile: the purpose of the kernel, with its requirements.
         containment: the layers around it.
     """
     if profile is not Strictness.ROLLOUT:
@@ -52,12 +52,12 @@ def shortcomings(profile: Strictness, containment: Containment) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True)
 class Weakness:
-    """What restricted code can do on a machine that lacks all layers against it."""
+    """What restricted code can do on a machine that lacks every layer against it."""
 
     text: str
-    """A sentence for a person."""
+    """The weakness, as a sentence for a person."""
     remedy: str
-    """What to do about it: sentences."""
+    """What to do about it, in sentences."""
     is_grave: bool = True
     """Whether a person should know it before the first cell runs."""
 
@@ -103,11 +103,11 @@ _WEAKNESSES = (
         ),
     ),
 )
-"""Layers of which one suffices, and what their lack means; the gravest first."""
+"""Layers of which one suffices, and what it means if all are missing; the gravest first."""
 
 
 def weaknesses(containment: Containment) -> tuple[Weakness, ...]:
-    """Returns what a person should know of the layers that a kernel lacks, the gravest first.
+    """Return what a person should know about the layers that a kernel lacks, gravest first.
 
     Args:
         containment: the layers around it.

@@ -1,9 +1,9 @@
-"""The numbers of system calls, which differ between processors: one name, one number on each.
+"""The numbers of system calls, which differ between processors.
 
 Source: Linux 6.18, `include/uapi/asm-generic/unistd.h` and `scripts/syscall.tbl` for aarch64,
-`arch/x86/entry/syscalls/syscall_64.tbl` for x86-64. From 424 on both count alike. A number is a
-fact about the system; `tests/kernel_sandbox/test_sandbox_syscall_numbers.py` compares each with the
-system's headers and with libseccomp, where these are installed.
+`arch/x86/entry/syscalls/syscall_64.tbl` for x86-64. From 424 on, both use the same numbers.
+`tests/kernel_sandbox/test_sandbox_syscall_numbers.py` compares each number with the system's
+headers and with libseccomp, if these are installed.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ __all__ = [
 ]
 
 LAST_KNOWN = 469
-"""The newest call when the tables were drawn up (Linux 6.18), on both processors."""
+"""The newest call when the tables were written (Linux 6.18), on both processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """A processor that the system calls have numbers for here."""
+    """A processor whose system call numbers are known here."""
 
     name: str
-    """As `platform.machine()` says it."""
+    """Its name as `platform.machine()` returns it."""
     audit: int
-    """As the system names it to a filter: AUDIT_ARCH_... of `linux/audit.h`."""
+    """Its number in a filter: AUDIT_ARCH_... of `linux/audit.h`."""
     column: int
-    """Its place in `NUMBERS`."""
+    """Its index in the pairs of `NUMBERS`."""
     foreign_from: int | None
-    """From here on, numbers mean a second interface, which no table names; `None` for none."""
+    """First number of a second interface, which no table names; `None` if there is none."""
 
     def number(self, name: str) -> int | None:
-        """Return the number of a call; `None` if this processor has no such call.
+        """Return the number of a call, or `None` if this processor has no such call.
 
         Raises:
             KeyError: the table lacks it.
@@ -52,13 +52,13 @@ class Architecture:
 
 
 X86_64 = Architecture("x86_64", 0xC000003E, 0, 0x40000000)
-"""Its second interface is x32."""
+"""The x86-64 processor, whose second interface is x32."""
 AARCH64 = Architecture("aarch64", 0xC00000B7, 1, None)
-"""It has the generic table: calls that a newer one replaces (`open`, `chmod`, ...) are missing."""
+"""The generic table, without calls that a newer one replaces (`open`, `chmod`, ...)."""
 
 
 def current_architecture() -> Architecture | None:
-    """Return the processor of this process; `None` where no number is known."""
+    """Return the processor of this process, or `None` if no number is known for it."""
     if sys.platform != "linux" or sys.maxsize < 2**32:
         return None
     known = {architecture.name: architecture for architecture in (X86_64, AARCH64)}
@@ -212,10 +212,10 @@ NUMBERS: Mapping[str, tuple[int, int | None]] = MappingProxyType(
         "connect": (42, 203),
         "bind": (49, 200),
         "listen": (50, 201),
-        # made by this package, or refused in a test of it
+        # used by this package, or denied in one of its tests
         "capset": (126, 91),
         "kill": (62, 129),
         "seccomp": (317, 277),
     }
 )
-"""Name to the number on x86-64 and on aarch64."""
+"""Call name to the number on x86-64 and on aarch64."""

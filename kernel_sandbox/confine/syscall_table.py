@@ -1,18 +1,18 @@
 """Which system calls a kernel may not make: the two tables that the filters are built from.
 
-The rules name their calls and hold on every processor that `syscall_numbers` knows. The constants
+The rules name their calls and apply on every processor that `syscall_numbers` knows. The constants
 below are the same on all of them (Linux's `include/uapi/asm-generic`).
 
-An argument is compared by its low 32 bits, because for each one tested here that is all the system
-reads: it declares them `int`, `unsigned int` or shorter, and takes only the low half of the flags
-of `clone`. A test of the high half would let a call through that means the same.
+The filters compare only the low 32 bits of an argument, because the system reads no more of those
+tested here. It declares them `int`, `unsigned int` or shorter, and uses only the low half of the
+flags of `clone`. A test of the high half would allow a call that means the same.
 
-Covered: calls that reach into other processes, make namespaces or mounts, program the system, hold
-memory that no watchdog sees, take another user's number, or change the machine; leases, whole-file
-locks and watches, with which a reader disturbs a file's owner; files that give their owner's
-rights away; rare kinds of socket; calls that are newer than the table.
-Not covered: what a call does with a path or any other thing behind a pointer (no filter can read
-it); sending with a file descriptor that somebody else opened; locks on a range of a file, which
+Covered: calls that reach into other processes, create namespaces or mounts, or program the system.
+Calls that keep memory no watchdog sees, take another user id, or change the machine. Leases,
+whole-file locks and watches, with which a reader disturbs a file's owner. Files that give their
+owner's rights away. Rare kinds of socket. Calls that are newer than the table.
+Not covered: what a call does with a path or anything else behind a pointer, which no filter can
+read. Sending with a file descriptor that another process opened. Locks on a range of a file, which
 databases need.
 """
 
@@ -35,21 +35,21 @@ __all__ = [
 
 
 class SyscallRule(IntEnum):
-    """What a filter answers, as the system encodes it."""
+    """Verdict of a filter, as the system encodes it."""
 
     ALLOW = 0x7FFF0000
     EPERM = 0x00050000 | errno.EPERM
     ENOSYS = 0x00050000 | errno.ENOSYS
     KILL = 0x80000000
-    """The whole process."""
+    """The verdict that kills the entire process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentCondition:
-    """Whether one argument, masked, is one of these values."""
+    """Condition that one argument, masked, is one of these values."""
 
     argument: int
-    """Its place, from 0 to 5."""
+    """Position of the argument, from 0 to 5."""
     values: tuple[int, ...]
     mask: int = 0xFFFFFFFF
 
@@ -61,11 +61,11 @@ class Rule:
     name: str
     """The call's name in `syscall_numbers.NUMBERS`."""
     otherwise: SyscallRule
-    """When no clause holds."""
+    """The verdict if no clause is true."""
     clauses: tuple[tuple[ArgumentCondition, ...], ...] = ()
-    """A clause holds when all its conditions do."""
+    """Clauses, each true if all its conditions are."""
     then: SyscallRule = SyscallRule.ALLOW
-    """When a clause holds."""
+    """The verdict if a clause is true."""
 
 
 FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -167,46 +167,46 @@ FAMILIES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""Calls denied whatever their arguments, by name."""
+"""Names of the calls denied whatever their arguments, by family."""
 
 _UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
 _STREAM, _DATAGRAM, _RAW, _SEQPACKET = 1, 2, 3, 5
 _TYPE = 0xF
-"""The rest of a socket's type are flags."""
+"""Mask of a socket's type; the other bits are flags."""
 _IP_PROTOCOLS = (0, 6, 17)
-"""The default, TCP, UDP. Over MPTCP or SCTP a rule about TCP ports would not be asked."""
+"""The default, TCP and UDP. A rule about TCP ports would not apply to MPTCP or SCTP."""
 
 _NEW_NAMESPACE = 0x7E020000
 _FASTOPEN = 0x20000000
 _SETPIPE_SZ = 1031
 _SETLEASE, _NOTIFY = 1024, 1026
 _SHARED_AND_NAMELESS, _SHARING = (0x21, 0x23), 0x2F
-"""MAP_SHARED, or MAP_SHARED_VALIDATE, with MAP_ANONYMOUS; and the bits that say so."""
+"""MAP_SHARED or MAP_SHARED_VALIDATE, with MAP_ANONYMOUS; and the mask of these bits."""
 _SET_MM = 35
 _TERMINAL = (0x5412, 0x541C, 0x5423)
-"""TIOCSTI and TIOCLINUX type into a terminal, TIOCSETD loads a driver for it."""
+"""TIOCSTI and TIOCLINUX, which type into a terminal, and TIOCSETD, which loads its driver."""
 _ANOTHERS_RIGHTS = (0o2000, 0o4000, 0o6000)
-"""A file with these bits runs as its owner or group, whoever starts it."""
+"""Mode bits with which a file runs as its owner or group, whoever starts it."""
 _MAKES_A_FILE = (0o100, 0o20000000)
-"""O_CREAT, and the bit of O_TMPFILE that is its own."""
+"""O_CREAT, and the bit that only O_TMPFILE has."""
 _SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8, 32, 33)
 _DEVICES, _FILE_KIND = (0x2000, 0x6000), 0xF000
 _ONLY_ASK = 0xFFFFFFFF
 
 
 def early_rules(network: bool) -> tuple[Rule, ...]:
-    """Returns the rules for the whole life of a kernel.
+    """Return the rules for the whole life of a kernel.
 
     Args:
-        network: whether it may reach a network. Without one it opens no UDP socket; TCP stays,
+        network: whether it may reach a network. Without one it opens no UDP socket. TCP stays,
             because ipykernel talks to itself over the loopback device.
     """
     return (
         _deny("ioctl", ArgumentCondition(1, _TERMINAL)),
         _deny("fcntl", ArgumentCondition(1, (_SETPIPE_SZ, _SETLEASE, _NOTIFY))),
-        # On an input it would hold up its owner; told that it does not exist, HDF5 does without.
+        # A lock on an input would block its owner. On ENOSYS, HDF5 does without.
         Rule("flock", SyscallRule.ENOSYS),
-        # Its pages stay when no process maps them any more: no watchdog sees those.
+        # Shared pages stay when no process maps them any more, and no watchdog sees them.
         _deny("mmap", ArgumentCondition(3, _SHARED_AND_NAMELESS, _SHARING)),
         _deny("prctl", ArgumentCondition(0, (_SET_MM,))),
         _deny(
@@ -218,29 +218,29 @@ def early_rules(network: bool) -> tuple[Rule, ...]:
         _only("personality", (ArgumentCondition(0, (_ONLY_ASK,)),)),
         _only("socket", *_sockets((_STREAM, _DATAGRAM) if network else (_STREAM,))),
         _only("socketpair", (ArgumentCondition(0, (_UNIX,)),)),
-        # It connects without `connect`, where Landlock does not look.
+        # The flag connects without `connect`, which Landlock does not check.
         *(
             _only(name, (ArgumentCondition(place, (0,), _FASTOPEN),))
             for name, place in (("sendto", 3), ("sendmsg", 2), ("sendmmsg", 3))
         ),
-        # Its flags lie behind a pointer; told that it does not exist, the C library uses `clone`.
+        # Its flags are behind a pointer. On ENOSYS, the C library uses `clone`.
         Rule("clone3", SyscallRule.ENOSYS),
         *_deny_all(name for family in FAMILIES.values() for name in family),
     )
 
 
 def _own_process_only() -> Iterator[Rule]:
-    """Limits and priorities of this process, and of no other: 0 stands for itself."""
+    """Yield rules that restrict limits and priorities to this process, which 0 means."""
     for name in ("sched_setparam", "sched_setaffinity", "prlimit64", "sched_setattr"):
         yield _only(name, (ArgumentCondition(0, (0,)),))
-    # libzmq gives its threads, by their numbers, the ordinary schedule that they have anyway.
+    # libzmq sets for its threads, by id, the ordinary schedule that they have anyway.
     yield _only("sched_setscheduler", (ArgumentCondition(0, (0,)),), (ArgumentCondition(1, (0,)),))
     yield _only("setpriority", (ArgumentCondition(0, (0,)), ArgumentCondition(1, (0,))))
     yield _only("ioprio_set", (ArgumentCondition(0, (1,)), ArgumentCondition(1, (0,))))
 
 
 def _no_ones_rights() -> Iterator[Rule]:
-    """No device, and no file that gives its owner's rights to whoever runs it."""
+    """Yield rules against devices, and against files that run with their owner's rights."""
     for name, place in (
         ("creat", 1),
         ("chmod", 1),
@@ -258,7 +258,7 @@ def _no_ones_rights() -> Iterator[Rule]:
     for name, place in (("mknod", 1), ("mknodat", 2)):
         device = (ArgumentCondition(place, _DEVICES, _FILE_KIND),)
         yield Rule(name, SyscallRule.ALLOW, (device, (_gives_rights(place),)), SyscallRule.EPERM)
-    # Its mode lies behind a pointer; told that it does not exist, callers use `openat`.
+    # Its mode is behind a pointer. On ENOSYS, callers use `openat`.
     yield Rule("openat2", SyscallRule.ENOSYS)
 
 
@@ -277,7 +277,7 @@ def _sockets(ip_types: tuple[int, ...]) -> tuple[tuple[ArgumentCondition, ...], 
             ArgumentCondition(1, ip_types, _TYPE),
             ArgumentCondition(2, _IP_PROTOCOLS),
         ),
-        # To list the network devices; libzmq aborts the process when it can't.
+        # To list the network devices: libzmq aborts the process when it can't.
         (
             ArgumentCondition(0, (_NETLINK,)),
             ArgumentCondition(1, (_DATAGRAM, _RAW), _TYPE),
@@ -305,11 +305,11 @@ LATE = (
         "socketpair",
         (ArgumentCondition(0, (_UNIX,)), ArgumentCondition(1, (_STREAM, _SEQPACKET), _TYPE)),
     ),
-    # A listening socket that is shut down could be sent elsewhere by it.
+    # These could connect a listening socket that was shut down to another address.
     *(
         rule
         for rule in early_rules(network=False)
         if rule.name in {"sendto", "sendmsg", "sendmmsg"}
     ),
 )
-"""The rules for after a kernel has bound its sockets: those go on, and no new one comes."""
+"""The rules for after a kernel has bound its sockets: those still work, new ones are denied."""

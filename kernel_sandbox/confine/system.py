@@ -1,4 +1,4 @@
-"""System calls that Python has no function for, by the C library; each may raise `OSError`."""
+"""System calls that Python lacks, made through the C library; each may raise `OSError`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 2, 4, 8, 32
 MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
 
 DIE_WITH_PARENT = 1
-"""The option of `prctl` for the signal that comes when the parent ends."""
+"""The option of `prctl` that sets the signal sent when the parent ends."""
 _MNT_DETACH = 2
 _AT_FDCWD, _AT_EMPTY_PATH, _AT_RECURSIVE = -100, 0x1000, 0x8000
 _OPEN_TREE_CLONE, _MOVE_FROM_OPEN, _MOVE_TO_OPEN = 1, 0x4, 0x40
@@ -56,14 +56,14 @@ class _MountAttributes(ctypes.Structure):
 
 @functools.cache
 def library() -> ctypes.CDLL:
-    """Returns the C library, loaded once: that costs more than a call."""
+    """Return the C library, loaded once because loading costs more than a call."""
     loaded = ctypes.CDLL(None, use_errno=True)
     loaded.syscall.restype = ctypes.c_long
     return loaded
 
 
 def linux_version() -> tuple[int, int]:
-    """Return the first two numbers of the running system's version; zeros if it has none."""
+    """Return the first two numbers of the running system's version, or zeros if it has none."""
     found = re.match(r"(\d+)\.(\d+)", os.uname().release)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
@@ -81,27 +81,27 @@ def _call(name: str, *arguments: object) -> int:
 
 
 def prctl(option: int, argument: int = 0, third: int = 0) -> int:
-    """Changes a property of this process; arguments that an option lacks are 0."""
+    """Change a property of this process; arguments that an option lacks are 0."""
     return _call("prctl", option, argument, third, 0, 0)
 
 
 def unshare(flags: int) -> None:
-    """Gives this process namespaces of its own."""
+    """Give this process namespaces of its own."""
     _call("unshare", flags)
 
 
 def set_namespaces(descriptor: int, kinds: int) -> None:
-    """Joins the namespaces of these kinds: of a process (a pidfd), or one that is open."""
+    """Join the namespaces of these kinds, by a process's pidfd or an open namespace."""
     _call("setns", descriptor, kinds)
 
 
 def set_host_name(name: str) -> None:
-    """Names the machine, as the processes of this namespace see it."""
+    """Set the host name that the processes of this namespace see."""
     _call("sethostname", name.encode(), len(name))
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    """Mounts a file system, or with MS_BIND a folder or file at a second place."""
+    """Mount a file system, or with MS_BIND a folder or file at a second path."""
     try:
         _call("mount", source.encode(), target.encode(), kind.encode(), flags, options.encode())
     except OSError as error:
@@ -109,11 +109,11 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def make_read_only(target: str, *, recursive: bool, devices: bool = False) -> None:
-    """Makes a mount read-only, with all below it if `recursive`; it can't be undone from inside.
+    """Make a mount read-only, with all below it if `recursive`; it can't be undone from inside.
 
     Args:
-        target: where it is mounted.
-        recursive: whether the mounts below it are changed, too.
+        target: the path where it is mounted.
+        recursive: whether to change the mounts below it, too.
         devices: whether device files in it still work.
     """
     try:
@@ -137,15 +137,16 @@ def _set_read_only(descriptor: int, path: str, flags: int, *, devices: bool = Fa
 
 
 def bind(source: int, place: int | str, *, read_only: bool, recursive: bool = True) -> None:
-    """Shows a file or folder at a second place, or as a mount of its own where it is.
+    """Mount a file or folder at a second path, or as a mount of its own at its own path.
 
-    It goes by open files and not by paths, which may lead elsewhere by now.
+    It uses open files and not paths, because a path may lead elsewhere by now.
 
     Args:
-        source: a descriptor of the file or folder; opened with `O_PATH`.
-        place: the same of what it hides, may be `source`; or a path that nobody else can change.
-        read_only: whether the mount, with those below it, takes no write.
-        recursive: whether the mounts below the source are shown, too.
+        source: a descriptor of the file or folder, opened with `O_PATH`.
+        place: a descriptor of what the mount hides, which may be `source`; or a path that nobody
+            else can change.
+        read_only: whether the mount, with those below it, refuses writes.
+        recursive: whether to show the mounts below the source, too.
     """
     below = _AT_RECURSIVE if recursive else 0
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH | below
@@ -164,10 +165,10 @@ def bind(source: int, place: int | str, *, read_only: bool, recursive: bool = Tr
 
 
 def pivot_root(new: str, old: str) -> None:
-    """Makes `new` the root of the files; the former one is then at `old`, a folder below it."""
+    """Make `new` the root of the files and move the former root to `old`, a folder below it."""
     _call("syscall", ctypes.c_long(number_here("pivot_root")), new.encode(), old.encode())
 
 
 def detach(target: str) -> None:
-    """Takes a mount out of sight, with all below it."""
+    """Detach a mount, with all below it."""
     _call("umount2", target.encode(), _MNT_DETACH)

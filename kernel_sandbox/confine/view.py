@@ -1,10 +1,10 @@
 """The files that a kernel sees: a root of its own, built in its mount namespace.
 
-Covered: system folders, the interpreter, the inputs and the run folder, read-only; the working
-folder, the home folder and that for temporary files, to write, but for the protected paths in
-them, which stay where they are (`held_paths`); small private /tmp and /dev/shm; a /proc of its own
-processes that takes no write. Nothing else of the machine has a name in there.
-Not covered: a protected path that is made only after the start.
+Covered: system folders, the interpreter, the inputs and the run folder are read-only. The working
+folder, the home folder and the folder for temporary files are writable. Protected paths in them are
+not, and can't be moved (`held_paths`). There are a small private /tmp and /dev/shm, and a read-only
+/proc of the kernel's own processes. Nothing else of the machine has a name in the view.
+Not covered: a protected path that is created only after the start.
 """
 
 from __future__ import annotations
@@ -38,37 +38,37 @@ __all__ = [
 
 TEMPORARY_BYTES = 256 * 1024**2
 SHARED_MEMORY_BYTES = 64 * 1024**2
-"""Both live in memory: hence small. The watchdog counts what they hold."""
+"""Both are small because they live in memory. The watchdog counts their contents."""
 TEMPORARY_FILES = 16_384
-"""An empty one takes memory, too, that belongs to no file."""
+"""Most files in each: even an empty file takes memory that is in no file's size."""
 
 UNLISTED = Path("/.unlisted")
-"""An empty file that no rule names: who can read it is held by nothing but the view."""
+"""An empty file that no rule names: only the view restricts a process that can read it."""
 DEVICES = ("null", "full", "random", "urandom")
-"""No `zero`: memory that is mapped from it and shared stays when no process maps it any more."""
+"""No `zero`: memory mapped from it and shared stays when no process maps it any more."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 _ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
 _ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
 _RESERVED_PIDS = 300
-"""The system never gives numbers below this one twice."""
+"""The system never assigns process ids below this one twice."""
 _OWN_LIMIT_SINCE = (6, 14)
-"""The Linux from which on a process namespace has a `pid_max` of its own. Before, the file is the
-whole machine's, and root may write it from in here, too."""
+"""First Linux in which a process namespace has its own `pid_max`. Before it, the file applies to
+the whole machine, and root may write it from inside the view, too."""
 
 
 @functools.cache
 def base_paths(network: bool) -> tuple[Path, ...]:
-    """Returns what every kernel may read: the system and its interpreter. Missing paths, too.
+    """Return what every kernel may read: system and interpreter, missing paths included.
 
     Args:
-        network: whether the kernel may reach one.
+        network: whether the kernel may reach a network.
     """
     etc = (*_ETC, *_ETC_NETWORK) if network else _ETC
     return tuple(map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in etc), *_interpreter_paths())))
 
 
 def _interpreter_paths() -> list[str]:
-    """The interpreter and this package: exactly their folders, never the home around them."""
+    """Return the folders of the interpreter and of this package, never the home around them."""
     package = str(Path(kernel_sandbox.__file__).parent)
     program = str(Path(sys.executable).resolve().parents[1])
     roots = [sys.prefix, sys.base_prefix, program]
@@ -80,16 +80,17 @@ def _interpreter_paths() -> list[str]:
 
 
 def build(policy: ConfinementSpec) -> ConfinementSpec:
-    """Moves this process into the view, for good; it is the first of its process namespace.
+    """Move this process, the first of its process namespace, into the view, for good.
 
     Args:
-        policy: what to show, and how many processes there may be.
+        policy: the specification of what to show and how many processes there may be.
 
     Returns:
-        The policy, without the layer above the working folder where the system takes none.
+        The specification, without the layer above the working folder if the system accepts none.
 
     Raises:
-        OSError: a mount was refused, or a path of the policy is gone or has a link in it by now.
+        OSError: a mount was refused, or a path of the specification is gone or has a link in it
+            by now.
     """
     root = Path(policy.run_dir) / "view"
     root.mkdir(mode=0o700, exist_ok=True)
@@ -104,7 +105,7 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
             _show(root, path)
     own = (policy.workspace, *policy.private)
     outside = (x for x in policy.readable if Path(policy.workspace) not in Path(x).parents)
-    # The upper ones first: a mount hides what was mounted below its place before.
+    # The upper ones first: a mount hides what was mounted below its path before.
     shown = (policy.run_dir, *outside, *own)
     for name in sorted(shown, key=lambda name: name.count("/")):
         with opened(Path(policy.readable.get(name, name))) as found:
@@ -116,7 +117,7 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
                 try:
                     _cover(found, place, Path(policy.layer))
                     continue
-                except OSError:  # it says so itself: see `confine`
+                except OSError:  # `confine` reports it
                     policy = replace(policy, layer="")
             system.bind(found, place, read_only=name not in own, recursive=below)
     workspace = f"{root}{policy.workspace}"
@@ -127,13 +128,13 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
 
 
 def _cover(folder: int, place: str, layer: Path) -> None:
-    """Shows a folder with a layer above it, which takes what is written.
+    """Show a folder with a layer above it, which receives all writes.
 
     Raises:
-        OSError: the system, or the file system of the layer, does not take it.
+        OSError: the system, or the file system of the layer, does not support it.
     """
     with opened(layer / "upper") as upper, opened(layer / "work") as work:
-        # By descriptors: a path may hold what the options use as signs, or a link by now.
+        # By descriptors: a path may contain characters special in mount options, or a link by now.
         parts = (f"lowerdir={_through(folder)}", f"upperdir={_through(upper)}")
         options = (*parts, f"workdir={_through(work)}", "userxattr")
         system.mount("overlay", place, "overlay", MS_NOSUID | MS_NODEV, ",".join(options))
@@ -144,11 +145,11 @@ def _through(descriptor: int) -> str:
 
 
 def is_covered(workspace: str) -> bool:
-    """Whether a layer lies above the working folder, as this process sees it."""
+    """Whether there is a layer above the working folder, as this process sees it."""
     with contextlib.suppress(OSError):
         for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines():
             before, _, after = line.partition(" - ")
-            # Blanks and the like are written in octal there.
+            # Blanks and similar characters are escaped in octal there.
             place = before.split()[4].encode().decode("unicode_escape", "replace")
             if place.encode("latin-1", "replace").decode("utf-8", "replace") == workspace:
                 return after.startswith("overlay ")
@@ -156,12 +157,12 @@ def is_covered(workspace: str) -> bool:
 
 
 def look_again(workspace: str) -> bool:
-    """Has the system forget what it remembers of the working folder's names.
+    """Make the system drop its cache of the working folder's names.
 
-    Needed where another file system lies above the folder: what changes below it is not seen else.
+    Without it, changes to a folder that is below another file system are not seen.
 
     Args:
-        workspace: the folder, as this process finds it.
+        workspace: the folder, as this process sees it.
 
     Returns:
         Whether the system did.
@@ -174,13 +175,13 @@ def look_again(workspace: str) -> bool:
 
 
 def _inside(policy: ConfinementSpec, paths: Iterable[str]) -> list[Path]:
-    """Those of the paths that lie below the working folder, relative to it."""
+    """Return the paths that are below the working folder, relative to it."""
     workspace = Path(policy.workspace)
     return [path.relative_to(workspace) for path in map(Path, paths) if workspace in path.parents]
 
 
 def _show(root: Path, path: Path) -> None:
-    """Shows a file or folder at its own place, read-only; a link of the system stays a link."""
+    """Show a file or folder at its own path, read-only; a link of the system stays a link."""
     if str(path) in _SYSTEM and path.is_symlink():
         (root / path.relative_to("/")).symlink_to(path.readlink())
         return
@@ -190,7 +191,7 @@ def _show(root: Path, path: Path) -> None:
 
 
 def _make_place(target: str, *, is_folder: bool) -> str:
-    """Makes what is mounted upon, unless it is there; returns it."""
+    """Create the mount point, unless it exists, and return it."""
     if is_folder:
         os.makedirs(target, exist_ok=True)  # noqa: PTH103 (for each worker a score of times)
     elif not os.path.exists(target):  # noqa: PTH110
@@ -204,7 +205,7 @@ def _touch(path: str) -> None:
 
 
 def process_numbers(policy: ConfinementSpec) -> int:
-    """Returns how many process numbers a kernel's namespace has: its only limit for root."""
+    """Return how many process ids a kernel's namespace has, which is the only limit for root."""
     return _RESERVED_PIDS + policy.processes + THREADS
 
 
@@ -224,9 +225,9 @@ def _make_proc(root: Path, numbers: int) -> None:
     proc.mkdir()
     system.mount("proc", str(proc), "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     if system.linux_version() >= _OWN_LIMIT_SINCE:
-        with contextlib.suppress(OSError):  # the step `pid_limit` says so
+        with contextlib.suppress(OSError):  # the step `pid_limit` reports it
             (proc / "sys/kernel/pid_max").write_text(str(numbers), encoding="utf-8")
-    # The settings of the system belong to root's number, which no namespace changes.
+    # The settings of the system belong to root's user id, which no namespace changes.
     system.make_read_only(str(proc), recursive=True)
 
 

@@ -1,1 +1,1 @@
-"""Hostile code: what it tries, where it is tried, and how it is judged."""
+"""Hostile code: its attempts, the range in which they run, and how they are judged."""

@@ -1,4 +1,4 @@
-"""Files of hostile code: one attack a line, as JSON.
+"""Files of hostile code: one attack per line, as JSON.
 
 A line has `id`, `name`, `code`, `wrapped`, `expect`, `wall_s`; it may have `then`, `restart`,
 `given`, `fast`, `needs` and `why` (see `Attack`).
@@ -19,7 +19,7 @@ from kernel_sandbox.confine.layers import LAYER_NAMES
 __all__ = ["OUTCOMES", "Attack", "load_attacks"]
 
 OUTCOMES = ("BLOCKED", "KILLED", "INTERRUPTED", "TRUNC", "DIED", "NOSURVIVOR")
-"""How an attack may end that did not get through; the last one fits any end."""
+"""How a contained attack may end; the last one fits any end."""
 _FAST_WALL_S = 6.0
 _REQUIRED: Mapping[str, type | tuple[type, ...]] = {
     "id": str,
@@ -58,25 +58,25 @@ class Attack:
     restart: bool = False
     """Whether the runner is restarted between the two."""
     given: bool = False
-    """Whether it works in a folder that is its owner's, instead of a private one."""
+    """Whether it works in a user's folder instead of a private one."""
     fast: bool = True
-    """Whether it takes no more than two seconds or so."""
+    """Whether it takes about two seconds at most."""
     needs: str = ""
-    """The one layer that holds against it: where that is declared missing, nothing is claimed."""
+    """The one layer that stops it: if that is declared missing, nothing is claimed."""
     why: str = ""
-    """What is behind it, for a person."""
+    """The idea behind it, for a person."""
 
 
 def load_attacks(path: Path) -> tuple[Attack, ...]:
-    """Returns the attacks of a file, in its order; empty lines are skipped.
+    """Return the attacks of a file, in its order; empty lines are skipped.
 
     Args:
         path: the file, JSON lines in UTF-8.
 
     Raises:
         OSError: the file can't be read.
-        ValueError: a line is malformed, an id is there twice, or there is none at all; the
-            message names the file and the line.
+        ValueError: a line is malformed, an id appears twice, or there is no attack; the message
+            names the file, and the line if one is at fault.
     """
     attacks: dict[str, Attack] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -125,7 +125,7 @@ def _check_fields(raw: Mapping[str, Any]) -> None:
 
 
 def _check_code(name: str, code: str) -> None:
-    with warnings.catch_warnings():  # of an odd escape in someone's string
+    with warnings.catch_warnings():  # about an invalid escape in a string
         warnings.simplefilter("ignore")
         try:
             ast.parse(code)
@@ -134,5 +134,5 @@ def _check_code(name: str, code: str) -> None:
 
 
 def _is_fast(raw: Mapping[str, Any]) -> bool:
-    """A guess for files that do not say: what is refused at once takes no time."""
+    """Return a guess for files that do not say: what is refused at once takes no time."""
     return bool(raw["expect"] == ["BLOCKED"] and raw["wall_s"] <= _FAST_WALL_S)

@@ -1,8 +1,8 @@
-"""The place in which attacks are tried: things to steal, to reach and to harm, and what to look at.
+"""The range in which attacks run: things to steal, to reach and to harm, and their inspection.
 
-Covered: everything that an attack aims at is made here, in a folder of its own, and looked at
-from outside afterwards. Not covered: harm that leaves no trace in the range (an attack that only
-prints that it got through is believed).
+Covered: everything that an attack aims at is created here, in a separate folder, and inspected
+from outside afterwards. Not covered: harm that leaves no trace in the range. An attack that only
+prints that it got through is believed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kernel_sandbox.types import CellResult
 __all__ = ["AttackRange", "Targets"]
 
 SECRET = "TOPSECRET"  # noqa: S105 (the attacks look for this word)
-"""Every secret of the range starts with it."""
+"""The start of every secret of the range."""
 _OTHER_KERNELS = ("kOTHER", "kSECOND")
 _KEY = ".sbxfake/.ssh/id_rsa"
 _PROTECTED = {
@@ -44,22 +44,22 @@ _Manifest = dict[str, tuple[int, int, bytes]]
 
 
 class AttackRange:
-    """The ground that all attacks of one run share: the kernels' run folder and the environment.
+    """The surroundings that all attacks of one run share: kernels' run folder and environment.
 
-    While it is entered, the run folders and working folders of all kernels of this process are
-    made in it, and the environment of this process holds a secret.
+    While it is entered, it contains the run folders and working folders of all kernels of this
+    process. The environment of this process then contains a secret.
     """
 
     def __init__(self) -> None:
-        """Makes nothing yet."""
+        """Create nothing yet."""
         self._ends = contextlib.ExitStack()
         self._folder = Path()
 
     def __enter__(self) -> AttackRange:
-        """Makes the folders and the other kernels.
+        """Create the folders and the other kernels.
 
         Raises:
-            OSError: the temporary folder takes nothing.
+            OSError: nothing can be written to the temporary folder.
         """
         folder = tempfile.mkdtemp(prefix="dm-range-")
         self._ends.callback(_remove, Path(folder))
@@ -80,20 +80,20 @@ class AttackRange:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Removes all of it and puts the environment back."""
+        """Remove everything and restore the environment."""
         self._ends.close()
 
     @property
     def run_dir(self) -> Path:
-        """The folder in which kernels make their run folders."""
+        """The folder in which kernels create their run folders."""
         return self._folder / "run"
 
     def targets(self) -> Targets:
-        """Returns fresh targets, for one attack."""
+        """Return fresh targets, for one attack."""
         return Targets(Path(tempfile.mkdtemp(prefix="t-", dir=self._folder)), self.run_dir)
 
     def leftovers(self) -> list[str]:
-        """Returns the private folders that nobody owns any more, and removes them."""
+        """Remove the private folders that nobody owns any more, and return their names."""
         found = []
         for path in (*self.run_dir.iterdir(), *(self._folder / "tmp").iterdir()):
             if path.name not in _OTHER_KERNELS and _is_abandoned(path):
@@ -106,14 +106,14 @@ class Targets:
     """What one attack may try to reach: a home, inputs, a working folder, sockets, a victim."""
 
     def __init__(self, folder: Path, run_dir: Path) -> None:
-        """Makes the files and starts the listeners and the victim.
+        """Create the files and start the listeners and the victim.
 
         Args:
             folder: an empty folder of this attack alone.
-            run_dir: where kernels have their run folders.
+            run_dir: the folder of the kernels' run folders.
 
         Raises:
-            OSError: they can't be made or started.
+            OSError: they can't be created or started.
         """
         self._folder = folder
         self._run_dir = run_dir
@@ -137,18 +137,18 @@ class Targets:
         self._ends.callback(self._victim.kill)
 
     def close(self) -> None:
-        """Ends the victim, closes the listeners and removes the files."""
+        """End the victim, close the listeners and remove the files."""
         self._ends.close()
         _remove(self._folder)
 
     @property
     def inputs(self) -> dict[str, Path]:
-        """The files that the runner is given, by the names that the code uses."""
+        """The runner's input files, by the names that the code uses."""
         return {path.name: path for path in sorted((self._folder / "inputs").iterdir())}
 
     @property
     def names(self) -> dict[str, Any]:
-        """What the code of an attack is told about the range."""
+        """What the code of an attack knows about the range."""
         addresses = {name: item.getsockname() for name, item in self._listeners.items()}
         return {
             "HOME_": str(self.home),
@@ -162,7 +162,7 @@ class Targets:
         }
 
     def damage(self, results: Iterable[CellResult]) -> list[str]:
-        """Returns what an attack did that it should not have been able to do.
+        """Return what an attack did although it should not have been able to.
 
         Args:
             results: what its cells returned.
@@ -198,7 +198,7 @@ class Targets:
         listener.setblocking(False)
 
     def _manifests(self) -> _Manifest:
-        """Everything that must stay as it is: the home, the inputs, the protected files."""
+        """Return everything that must not change: the home, the inputs, the protected files."""
         found = _manifest(self.home) | _manifest(self._folder / "inputs")
         for name in _PROTECTED:
             guarded = self.work / name
@@ -206,7 +206,7 @@ class Targets:
         return found | {str(x): _state(x) for x in self.work.rglob("*") if self._outlives(x)}
 
     def _outlives(self, path: Path) -> bool:
-        """Whether others would run or follow a file of the folder, which is kept."""
+        """Return whether others would run or follow a file of the folder, which is kept."""
         mode = path.lstat().st_mode
         is_privileged = bool(mode & (stat.S_ISUID | stat.S_ISGID)) and stat.S_ISREG(mode)
         place = path.relative_to(self.work)
@@ -231,7 +231,7 @@ def _manifest(path: Path) -> _Manifest:
 
 
 def _state(path: Path) -> tuple[int, int, bytes]:
-    """Mode, number of names and content; all nought for what is not there."""
+    """Return mode, number of names and content; all zero or empty for what is missing."""
     try:
         info = path.lstat()
         content = path.read_bytes() if stat.S_ISREG(info.st_mode) else b""
@@ -274,7 +274,7 @@ def _changed_surroundings(variables: dict[str, str], temporary: str) -> Iterator
 
 
 def _is_abandoned(path: Path) -> bool:
-    """Whether no living owner holds the lock of a private folder."""
+    """Return whether no living owner holds the lock of a private folder."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -291,7 +291,7 @@ def _is_abandoned(path: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Removes a folder however deep it is (rmtree gives up there) and whatever its modes are."""
+    """Remove a folder, whatever its modes and however deep it is, where rmtree gives up."""
     for command in (("rm", "-rf"), ("chmod", "-R", "u+rwX"), ("rm", "-rf")):
         if not os.path.lexists(path):
             return

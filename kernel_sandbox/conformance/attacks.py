@@ -1,13 +1,12 @@
-"""Hostile code: read from a file, run in a fresh restricted runner each, and judged from outside.
+"""Hostile code, each attack run in a fresh restricted runner and judged from outside.
 
-Covered: what an attack prints, how its cell ended, what it did to the range, what lives on, and
+Covered: what an attack prints, how its cell ended, what it did to the range, what survives, and
 whether the runner works afterwards. Not covered: code that forges its own outputs, which nothing
-can prevent: an attack here is written to tell the truth about itself.
+can prevent. The attacks here are written to report the truth about themselves.
 
-What lives on is found by a mark that forks and programs inherit. Covered: processes that are forked
-keep the name of the one that forked them, and programs keep its environment, whatever sessions,
-groups and parents they have. Not covered: code that takes both marks off itself; the attacks here
-do not.
+Survivors are found by a mark that forks and programs inherit. Covered: a forked process keeps the
+name of its parent, and a program keeps the environment, whatever sessions, groups and parents they
+have. Not covered: code that removes both marks from itself; the attacks here do not.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from kernel_sandbox.types import MIB, CellResult, CellRunner, CellStatus, Limits
 __all__ = ["AttackResult", "RunnerFactory", "run_attacks", "survivors"]
 
 RunnerFactory = Callable[[Limits, Mapping[str, Path]], AbstractAsyncContextManager[CellRunner]]
-"""Makes a runner that was not started yet, without the screen: the layers are to be tested."""
+"""Creates a runner, not yet started, without the screen: the layers are under test."""
 HUNG_S = 90.0
-"""Beyond the time of its cells: more than a start that fails and two kills can take."""
+"""Time beyond that of its cells: more than a failed start and two kills can take."""
 _SCREENED = "SCREENED"
 _BROKEN = "BROKEN"
 _DETAIL_CHARACTERS = 160
@@ -61,26 +60,26 @@ print("READY")
 _MARK_VARIABLE = "DM_ATTACK"
 """Carries the mark to programs; the name of the process carries it to forks."""
 _GONE_S = 2.0
-"""What was killed may take a moment to go."""
+"""A killed process may take a moment to disappear."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttackResult:
-    """What became of one attack."""
+    """The result of one attack."""
 
     id: str
     name: str
     outcome: str
-    """One of `attack_file.OUTCOMES`; ESCAPED, SURVIVOR or DAMAGE for one that got through; BROKEN
-    or SCREENED for one that tested nothing; FAULT or HUNG for a runner that did not stand it."""
+    """One of `attack_file.OUTCOMES`. Or ESCAPED, SURVIVOR or DAMAGE for an attack that got through;
+    BROKEN or SCREENED for one that tested nothing; FAULT or HUNG for a runner that failed."""
     expected: tuple[str, ...]
     contained: bool
     """Whether it ended as expected, and nothing was seen outside that should not be."""
     declared: bool
-    """Whether it ESCAPED, or wrote into its folder what it should not, and did no more, where the
-    runner itself had said that the one layer against it is missing."""
+    """Whether it only ESCAPED or wrote what it should not into its folder, and the runner had
+    itself reported the one layer against it as missing."""
     seconds: float
-    """Clock time with the start and the end of the runner."""
+    """Clock time, including start and end of the runner."""
     detail: str = ""
     """What was seen."""
 
@@ -92,15 +91,15 @@ async def run_attacks(
     jobs: int = 1,
     on_verdict: Callable[[AttackResult], None] = lambda _: None,
 ) -> tuple[AttackResult, ...]:
-    """Runs each attack in a runner of its own and returns the verdicts in the order of attacks.
+    """Run each attack in its own runner and return the verdicts in the order of attacks.
 
-    Changes the environment of this process while it runs: see `AttackRange`.
+    It changes the environment of this process while it runs: see `AttackRange`.
 
     Args:
         attacks: what to run.
-        make_runner: makes the runners.
+        make_runner: creates the runners.
         jobs: how many run at the same time.
-        on_verdict: gets each verdict as it is reached.
+        on_verdict: called with each verdict as it is reached.
 
     Raises:
         OSError: the range can't be set up.
@@ -146,7 +145,7 @@ async def _judge(attack: Attack, make_runner: RunnerFactory, ground: AttackRange
 
 
 def _is_open(outcome: str, harm: Sequence[str]) -> bool:
-    """Whether an attack got through, and if it did not say so itself, into its folder alone."""
+    """Return whether an attack got through; if it does not say so, into its folder alone."""
     if outcome == "DAMAGE":
         return all(line.startswith("work/") for line in harm)
     return outcome == "ESCAPED"
@@ -163,7 +162,7 @@ async def _tried(
     results: list[CellResult],
     found: list[Containment],
 ) -> tuple[str, str]:
-    """Runs the cells; returns what to call a fault of the runner, and the fault, empty if none."""
+    """Run the cells; return the kind of a fault of the runner, and the fault, empty if none."""
     patience = HUNG_S + 2 * attack.wall_s
     try:
         async with asyncio.timeout(patience) as timer:
@@ -203,9 +202,9 @@ async def _played(
 
 
 async def _prepared(runner: CellRunner, targets: Targets) -> str:
-    """Tells the code about the range; returns why that failed, empty if it did not."""
+    """Describe the range to the code; return why that failed, or an empty string."""
     source = _PREAMBLE.format(names=targets.names, variable=_MARK_VARIABLE, mark=targets.mark)
-    for _ in range(_TRIES):  # the first may find that the attack before it has ended the kernel
+    for _ in range(_TRIES):  # the first may find that the previous attack has ended the kernel
         result = await runner.run(source)
         if "READY" in result.stdout:
             return ""
@@ -213,14 +212,14 @@ async def _prepared(runner: CellRunner, targets: Targets) -> str:
 
 
 async def _look_at_files(runner: CellRunner) -> None:
-    """Lists what the attack made, as a caller would who collects the files of an analysis."""
+    """List the attack's files, as a caller does to collect the files of an analysis."""
     workspace = getattr(runner, "workspace", None)
     if workspace is not None:
         await asyncio.to_thread(workspace.new_files)
 
 
 async def _probed(runner: CellRunner) -> str:
-    """Whether the runner still works: an attack may spoil its own state, not the next one."""
+    """Return why the runner no longer works: an attack may spoil its own state, not the next."""
     for _ in range(_TRIES):
         result = await runner.run("print(6 * 7)")
         if "42" in result.stdout:
@@ -239,7 +238,7 @@ def _outcome(attack: Attack, results: Sequence[CellResult]) -> str:
 
 
 def _words(result: CellResult) -> tuple[str, ...]:
-    """All words that fit the end of a cell, the one that says most first."""
+    """Return all words that fit the end of a cell, the most specific first."""
     if result.status is CellStatus.DENIED:
         return (_SCREENED,)
     if _BROKEN in result.stdout:
@@ -266,7 +265,7 @@ def _ending(result: CellResult) -> list[str]:
 
 
 def _seen(results: Sequence[CellResult]) -> str:
-    """The last words of the last cell, on one line."""
+    """Return the end of the last cell's output or error, on one line."""
     if not results:
         return ""
     last = results[-1]
@@ -276,7 +275,7 @@ def _seen(results: Sequence[CellResult]) -> str:
 
 
 def survivors(mark: str) -> list[str]:
-    """Returns the processes of an attack that live on after its runner was closed, and kills them.
+    """Kill the processes of an attack that survived the close of its runner, and return them.
 
     Args:
         mark: see `Targets.mark`.

@@ -1,14 +1,14 @@
-"""Bombs: code that makes processes as fast as it can, in every way there is, beside a neighbour.
+"""Bombs: code that starts processes as fast as it can, in every possible way, beside a neighbour.
 
-Each goes off in a runner of its own. It is measured from outside how many processes there are at
-most, how long a cell of another runner takes meanwhile, and how long after the call that ends the
-runner the last of them is gone.
+Each goes off in its own runner. The measurements, from outside, are the most processes at one time
+and the longest cell of another runner meanwhile. The third is the time from the call that ends the
+runner until the last process is gone.
 
-One that gets through takes the machine with it, so nothing is tried outside of a limit of its own,
-such as a control group of some hundred processes.
+A bomb that gets through takes the machine down. So nothing runs outside of a separate limit, such
+as a control group of some hundred processes.
 
-Covered: every process in this one's group of the `pids` controller, whatever it calls itself,
-whoever its parent is and whatever it dropped. Not covered: a machine without that controller.
+Covered: every process in this one's group of the `pids` controller, whatever its name, its parent
+and the rights that it dropped. Not covered: a machine without that controller.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["BOMB_LIMITS", "Blast", "Bomb", "load_bombs", "outer_limit", "set_off
 
 BOMB_LIMITS = Limits(memory_bytes=1024 * MIB, processes=64, wall_s=4.0)
 _MOST_TASKS = BOMB_LIMITS.processes + THREADS + 300 + 2
-"""What the weakest of the system's own limits allows: it counts threads, too, and of the numbers of
-a process namespace it keeps 300. A monitor and the first of the namespace are not counted."""
+"""What the weakest of the system's own limits allows. It counts threads too, and reserves 300
+numbers of a process namespace. A monitor and the first process of the namespace do not count."""
 _NEIGHBOUR_S = 1.0
 _GONE_S = 2.0
 _LOOK_S = 0.02
@@ -50,7 +50,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Bomb:
-    """One way to make processes."""
+    """One way to start processes."""
 
     name: str
     code: str
@@ -61,21 +61,21 @@ class Bomb:
 
 @dataclass(frozen=True, slots=True)
 class Blast:
-    """What a bomb did."""
+    """The measured effect of a bomb."""
 
     name: str
     processes: int
-    """The most at one time, those of its runner among them."""
+    """The most at one time, including those of its runner."""
     tasks: int
     """The same with threads."""
     neighbour_s: float
     """The longest that a cell of another runner took meanwhile."""
     gone_s: float
-    """From the call that ended its runner to the end of its last process."""
+    """Time from the call that ended its runner to the end of its last process."""
 
     @property
     def is_held(self) -> bool:
-        """Whether it kept within what is promised."""
+        """Whether it stayed within the promised limits."""
         return (
             self.tasks <= _MOST_TASKS
             and self.neighbour_s <= _NEIGHBOUR_S
@@ -84,7 +84,7 @@ class Blast:
 
 
 def load_bombs(path: Path) -> tuple[Bomb, ...]:
-    """Reads bombs: a JSON object with `name`, `code` and `when` a line.
+    """Load bombs: one JSON object with `name`, `code` and `when` per line.
 
     Raises:
         OSError: the file can't be read.
@@ -104,7 +104,7 @@ def load_bombs(path: Path) -> tuple[Bomb, ...]:
 
 
 def outer_limit() -> int:
-    """Returns how many tasks this process and all that it starts may be.
+    """Return how many tasks this process and all that it starts may have.
 
     Raises:
         PermissionError: nothing limits them to some thousand.
@@ -121,7 +121,7 @@ def outer_limit() -> int:
 
 
 def _group() -> Path:
-    """The folder of this process's group of the `pids` controller."""
+    """Return the folder of this process's group of the `pids` controller."""
     unified = Path("/sys/fs/cgroup")
     for line in Path("/proc/self/cgroup").read_text("ascii").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -133,10 +133,10 @@ def _group() -> Path:
 
 
 class _Count:
-    """Counts, in a thread of its own, what is in this process's group and in the groups below."""
+    """A thread that counts what is in this process's group and in the groups below."""
 
     def __init__(self) -> None:
-        """Takes what there is now for what was there before."""
+        """Use the current counts as the baseline."""
         self._group = _group()
         self._is_over = threading.Event()
         self._processes, self._tasks = self._now()
@@ -159,7 +159,7 @@ class _Count:
         return processes, tasks - len(os.listdir("/proc/self/task"))  # noqa: PTH208
 
     def left(self) -> int:
-        """How many processes there are that were not there before."""
+        """Return how many processes there are beyond the baseline."""
         return self._now()[0] - self._processes
 
     def _watch(self) -> None:
@@ -179,12 +179,12 @@ def _lines(path: Path) -> int:
 async def set_off(
     bomb: Bomb, make_runner: RunnerFactory, make_neighbour: RunnerFactory | None = None
 ) -> Blast:
-    """Sets off one bomb and returns what it did.
+    """Set off one bomb and return what it did.
 
     Args:
-        bomb: what is set off.
-        make_runner: makes runners that were not started yet.
-        make_neighbour: makes the other one; `None` for the same.
+        bomb: the bomb.
+        make_runner: creates runners that are not started yet.
+        make_neighbour: creates the other runner; `None` for `make_runner`.
 
     Raises:
         PermissionError: there is no outer limit.
@@ -192,7 +192,7 @@ async def set_off(
     """
     outer_limit()
     async with (make_neighbour or make_runner)(BOMB_LIMITS, {}) as neighbour:
-        await neighbour.run(_QUESTION)  # starts what threads it has
+        await neighbour.run(_QUESTION)  # starts its threads
         with _Count() as count:
             async with _asking(neighbour) as answers:
                 async with make_runner(BOMB_LIMITS, {}) as runner:
@@ -205,8 +205,8 @@ async def set_off(
 
 
 async def _burst(bomb: Bomb, runner: CellRunner) -> None:
-    """Runs the bomb's cell, and waits for the moment at which it goes off."""
-    # In a branch the screen stands before the cell: its code brings what it needs by itself.
+    """Run the bomb's cell, and wait for the moment at which it goes off."""
+    # In a branch the screen checks the cell first: its code contains all that it needs.
     await runner.run(bomb.code if bomb.when == "branch" else f"{_PREAMBLE}\n{bomb.code}")
     if bomb.when == "restart":
         await runner.restart()
@@ -216,7 +216,7 @@ async def _burst(bomb: Bomb, runner: CellRunner) -> None:
 
 @asynccontextmanager
 async def _asking(neighbour: CellRunner) -> AsyncIterator[list[float]]:
-    """Runs small cells one after the other; yields how long each took, seconds."""
+    """Run small cells one after the other; yield how long each took, seconds."""
     answers = [0.0]
 
     async def ask() -> None:

@@ -1,9 +1,9 @@
-"""Runs a command line of this package again as another user; only root can.
+"""Execution of a command line of this package as another user, which only root can request.
 
-Covered: the other user's own numbers and groups, a clean home that goes away, and a way to the
-interpreter where that lies in a closed folder (`/root`): in a mount namespace of the command's own,
-an empty folder covers the closed one, and only what is needed is bound back at its own place.
-Not covered: a folder that access control lists close; what is needed has to be readable itself.
+Covered: the other user's own numbers and groups, a clean temporary home, and a way to an
+interpreter in a closed folder (`/root`). The command gets its own mount namespace, where an empty
+folder covers the closed one. Only what is needed is bound back at its own path.
+Not covered: a folder that access control lists close. What is needed has to be readable itself.
 
 The inner half is `python -m kernel_sandbox.conformance.other_user NAME HOME NEEDED... -- MODULE
 ARGUMENT...`.
@@ -30,11 +30,11 @@ _UMASK = 0o022
 
 
 def run_as(name: str, module: str, arguments: Sequence[str], readable: Iterable[Path] = ()) -> int:
-    """Runs a module of this interpreter as another user; returns its exit status.
+    """Run a module of this interpreter as another user; return its exit status.
 
     Args:
         name: the user.
-        module: what `python -m` is to run.
+        module: the module for `python -m`.
         arguments: its command line.
         readable: files that it reads, besides the interpreter and this package.
 
@@ -57,7 +57,7 @@ def run_as(name: str, module: str, arguments: Sequence[str], readable: Iterable[
 
 
 def _own_folders() -> list[Path]:
-    """Where this interpreter, its packages and this package lie."""
+    """Return the folders of this interpreter, its packages and this package."""
     program = Path(sys.executable).resolve()
     return [
         Path(sys.prefix),
@@ -73,7 +73,7 @@ def _environment(name: str, home: str) -> dict[str, str]:
 
 
 def closed_ancestor(path: Path, user: int, groups: Iterable[int]) -> Path | None:
-    """Returns the outermost folder above a path that a user can't enter, `None` if all are open.
+    """Return the outermost folder above a path that a user can't enter, or `None`.
 
     Args:
         path: an absolute path that exists.
@@ -96,7 +96,7 @@ def closed_ancestor(path: Path, user: int, groups: Iterable[int]) -> Path | None
 def open_way(  # pragma: no cover (runs in the child)
     paths: Iterable[Path], user: int, groups: Sequence[int]
 ) -> tuple[Path, ...]:
-    """Covers the closed folders above the paths, in this mount namespace; returns which.
+    """Cover the closed folders above the paths, in this mount namespace; return these folders.
 
     Args:
         paths: what the user has to reach.
@@ -120,7 +120,7 @@ def open_way(  # pragma: no cover (runs in the child)
 
 
 def _bind(descriptor: int, path: Path) -> None:  # pragma: no cover (runs in the child)
-    """Shows an open file or folder at its own path again, and closes it."""
+    """Show an open file or folder at its own path again, and close it."""
     try:
         if path.exists():  # inside a folder that was bound before
             return
@@ -135,7 +135,7 @@ def _bind(descriptor: int, path: Path) -> None:  # pragma: no cover (runs in the
 
 
 def main(arguments: Sequence[str]) -> None:  # pragma: no cover (runs in the child)
-    """Becomes the user and the module; does not return.
+    """Become the user and the module; do not return.
 
     Args:
         arguments: the user, the home, the paths to reach, `--`, the module, its command line.

@@ -1,9 +1,9 @@
-"""What holds on this machine: starts real restricted kernels and tries to get out of them.
+"""Self-check of this machine, which starts real restricted kernels and tries to escape from them.
 
-`python -m kernel_sandbox.conformance.selfcheck` prints the layers and the checks; it ends with
-status 1 when a check failed. What only a namespace can stop fails on a machine without one.
-With `--attacks FILE` it runs a file of attacks instead (see `attack_file`), a line for each, and
-ends with status 0 only if all were contained; `--help` lists the others.
+`python -m kernel_sandbox.conformance.selfcheck` prints the layers and the checks. It ends with
+status 1 if a check failed. What only a namespace can stop fails on a machine without one.
+With `--attacks FILE` it runs a file of attacks instead (see `attack_file`) and prints a line for
+each. It then ends with status 0 only if all were contained; `--help` lists the others.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was tried from inside a restricted kernel."""
+    """One attempt from inside a restricted kernel."""
 
     name: str
     passed: bool
@@ -63,16 +63,16 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Files on this machine that a kernel is shown, or must not reach."""
+    """Files on this machine that a kernel may see, or must not reach."""
 
     data: Path
     secret: Path
     port: int
-    """Something listens there, on the machine itself."""
+    """The port of a listener on the machine itself."""
 
 
 async def selfcheck() -> tuple[Check, ...]:
-    """Returns the checks of this machine, each made by a cell in a real kernel.
+    """Return the checks of this machine, each made by a cell in a real kernel.
 
     Raises:
         SandboxError: no restricted kernel could be started at all.
@@ -81,10 +81,10 @@ async def selfcheck() -> tuple[Check, ...]:
 
 
 async def check_machine(*, isolate: bool = True) -> tuple[Containment, tuple[Check, ...]]:
-    """Returns the layers of a session on this machine, and the checks made in it.
+    """Return the layers of a session on this machine, and the checks made in it.
 
     Args:
-        isolate: whether to use namespaces where the machine has them.
+        isolate: whether to use namespaces if the machine has them.
 
     Raises:
         SandboxError: no restricted kernel could be started at all.
@@ -114,7 +114,7 @@ async def _honest(session: KernelSession) -> list[Check]:
 
 
 def _attempts(places: _Places) -> dict[str, str]:
-    """Code that must not get through: by what it stands for. None changes anything if it does."""
+    """Return code that must not get through, by its check. None changes anything if it does."""
     package = find_spec("ipykernel")
     assert package is not None  # noqa: S101
     assert package.origin is not None  # noqa: S101
@@ -130,7 +130,7 @@ def _attempts(places: _Places) -> dict[str, str]:
 
 
 def _opened_to_write(path: str) -> str:
-    """Code that may write a file and doesn't: it is neither created, emptied nor written."""
+    """Return code that opens a file to write, but neither creates, empties nor writes it."""
     return f"import os\nos.close(os.open({path!r}, os.O_WRONLY))"
 
 
@@ -158,7 +158,7 @@ def _seen(result: CellResult) -> str:
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Prints what was asked for; returns the exit status.
+    """Print what was asked for; return the exit status.
 
     Args:
         arguments: the command line, without the program's name.
@@ -279,7 +279,7 @@ async def _bomb(options: argparse.Namespace, bombs: Sequence[Bomb]) -> int:
 
 @asynccontextmanager
 async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactory]:
-    """What makes the runners of a profile: without the screen, which refuses attacks unseen."""
+    """Yield a factory for runners of a profile, without the screen, which would refuse attacks."""
     if profile == "interactive":
         yield lambda limits, inputs: KernelSession(limits, inputs, isolate=isolate, screened=False)
         return
@@ -295,7 +295,7 @@ async def _factory(profile: str, *, isolate: bool) -> AsyncIterator[RunnerFactor
 
 @asynccontextmanager
 async def _branches(*, isolate: bool) -> AsyncIterator[RunnerFactory]:
-    """What makes branches of a state, as a search does."""
+    """Yield a factory for branches of a state, as a search creates them."""
     from kernel_sandbox.forkserver.worker_process import WorkerOptions  # noqa: PLC0415
     from kernel_sandbox.forkserver.zygote_client import Zygote  # noqa: PLC0415
     from kernel_sandbox.runners.snapshots import SnapshotTree  # noqa: PLC0415

@@ -1,1 +1,1 @@
-"""The files of a kernel: its working folder, what it may keep, what is taken out."""
+"""The files of a kernel: its working folder, what it may keep and what is collected."""

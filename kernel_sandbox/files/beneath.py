@@ -1,13 +1,13 @@
-"""Opening, reading and making what lies beneath a folder, by descriptors and without a link.
+"""Access to files beneath a folder through descriptors, without following a link.
 
-Whoever may write a folder, a kernel for one, may lay a link into it at any moment: between the
-look at a path and its use as well. Hence nothing here is used by its path. A folder is opened
-once and held; what lies beneath is opened name by name, each in the folder before, and a name that
-is a link ends the way.
+A process that may write a folder, such as a kernel, can put a link into it at any moment. That
+includes the moment between the check of a path and its use. Hence nothing here is used by its path.
+A folder is opened once and kept open. What is beneath it is opened name by name, each in the folder
+before, and a name that is a link is an error.
 
-Covered: links, also those that take a name's place meanwhile; `..`; what is no regular file and
-would block, such as a pipe. Not covered: a folder that is moved elsewhere while it is held open;
-what another name of the same file (a hard link) leads to.
+Covered: links, including those that replace a name meanwhile; `..`; what is not a regular file and
+would block, such as a pipe. Not covered: a folder that is moved elsewhere while it is open; what
+another name of the same file (a hard link) leads to.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened(path: Path, folder: int | None = None) -> Iterator[int]:
-    """Opens a file or folder as a place, with `O_PATH`, and closes it in the end.
+    """Open a file or folder with `O_PATH`, yield the descriptor, and close it in the end.
 
     Args:
         path: absolute; or below the folder, relative to it.
-        folder: a descriptor of one, where the path starts; `None` is the root of the files.
+        folder: a descriptor of the folder where the path starts; `None` for the root folder.
 
     Raises:
         OSError: a name is missing, or is a link (`ELOOP`).
@@ -58,10 +58,10 @@ def opened(path: Path, folder: int | None = None) -> Iterator[int]:
 
 @contextmanager
 def held(folder: Path) -> Iterator[int]:
-    """A descriptor of a folder that its own path leads to; links above and at it are followed.
+    """Yield a descriptor of a folder, opened by its own path; links above and at it are followed.
 
     Args:
-        folder: one that no kernel may put another in the place of.
+        folder: one that no kernel can replace.
 
     Raises:
         OSError: it can't be opened.
@@ -75,15 +75,15 @@ def held(folder: Path) -> Iterator[int]:
 
 @contextmanager
 def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[int]:
-    """A descriptor of the folder in which a place lies.
+    """Yield a descriptor of the folder that contains a path.
 
     Args:
-        folder: a descriptor of the folder that the place is relative to.
-        place: of names alone.
-        makes: whether folders that are missing are made.
+        folder: a descriptor of the folder that the path is relative to.
+        place: the path, of names alone.
+        makes: whether missing folders are created.
 
     Raises:
-        OSError: the place leads out, or a name on the way is missing, a link or no folder.
+        OSError: the path leads out, or a name on the way is missing, a link or not a folder.
     """
     if place.is_absolute() or ".." in place.parts or not place.name:
         raise OSError(errno.EXDEV, "it would leave the folder", str(place))
@@ -103,14 +103,14 @@ def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[
 
 @contextmanager
 def open_to_read(folder: int, place: PurePath) -> Iterator[BinaryIO]:
-    """Opens a regular file to read; never waits.
+    """Open a regular file to read; never wait.
 
     Args:
-        folder: a descriptor of the folder that the place is relative to.
-        place: of names alone.
+        folder: a descriptor of the folder that the path is relative to.
+        place: the path, of names alone.
 
     Raises:
-        OSError: the place leads out, a name is missing or a link, or it is no regular file.
+        OSError: the path leads out, a name is missing or a link, or it is not a regular file.
     """
     with parent_of(folder, place) as parent:
         descriptor = os.open(place.name, _READ, dir_fd=parent)
@@ -122,15 +122,15 @@ def open_to_read(folder: int, place: PurePath) -> Iterator[BinaryIO]:
 
 @contextmanager
 def made(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Makes a file that was not there, to write; a failure leaves none.
+    """Create a new file to write; a failure leaves none.
 
     Args:
-        folder: a descriptor of the folder that the place is relative to.
-        place: of names alone; missing folders are made.
-        mode: of the file, before the umask.
+        folder: a descriptor of the folder that the path is relative to.
+        place: the path, of names alone; missing folders are created.
+        mode: the mode of the file, before the umask.
 
     Raises:
-        OSError: the place leads out, a name on the way is a link, or the name is taken.
+        OSError: the path leads out, a name on the way is a link, or the name is taken.
     """
     with parent_of(folder, place, makes=True) as parent:
         descriptor = os.open(place.name, _MAKE, mode, dir_fd=parent)
@@ -145,15 +145,15 @@ def made(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replaced(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Writes a file that takes its name at the end, whatever had it before; all of it or nothing.
+    """Write a file atomically; at the end it replaces whatever had its name.
 
     Args:
-        folder: a descriptor of the folder that the place is relative to.
-        place: of names alone; missing folders are made.
-        mode: of the file, before the umask.
+        folder: a descriptor of the folder that the path is relative to.
+        place: the path, of names alone; missing folders are created.
+        mode: the mode of the file, before the umask.
 
     Raises:
-        OSError: the place leads out, a name on the way is a link, or the name is a folder's.
+        OSError: the path leads out, a name on the way is a link, or the name is a folder's.
     """
     draft = place.with_name(f".{secrets.token_hex(6)}.part")
     with parent_of(folder, place, makes=True) as parent:

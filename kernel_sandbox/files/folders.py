@@ -1,7 +1,7 @@
-"""Folders that go away: one of this process alone, and what code has left behind.
+"""Temporary folders: one of this process alone, and what code has left behind.
 
-A private folder is removed with its process: at the latest when the next is made. Code may leave
-folders of any depth, without rights, with any names.
+A private folder is removed with its process, at the latest when the next one is created. Code may
+leave folders of any depth, without rights, with any names.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _OPEN = stat.S_IRWXU
 class PrivateFolder:
     """A new folder with mode 0700, locked while its owner lives.
 
-    Covered: a process that is killed can't tidy up; its folders lose their locks, and whoever
-    makes the next folder of that kind removes them. Not covered: a machine that makes none.
+    Covered: a killed process can't clean up. Its folders lose their locks, and the creator of the
+    next folder of that kind removes them. Not covered: a machine that creates none.
     """
 
     def __init__(self, base: Path, prefix: str) -> None:
-        """Makes the folder, and removes those of owners that died.
+        """Create the folder, and remove those of dead owners.
 
         Args:
-            base: where to make it.
+            base: the folder in which to create it.
             prefix: what its name starts with; folders of one kind share it.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         _remove_abandoned(base, prefix)
         self.path = base / f"{prefix}{secrets.token_hex(4)}"
@@ -47,7 +47,7 @@ class PrivateFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
 
     def remove(self) -> None:
-        """Removes the folder and what is in it. Safe to call again."""
+        """Remove the folder and its contents. Safe to call again."""
         if self._lock < 0:
             return
         remove_tree(self.path)
@@ -69,13 +69,13 @@ def _remove_abandoned(base: Path, prefix: str) -> None:
 
 
 def remove_tree(path: str | os.PathLike[str]) -> None:
-    """Removes a folder with all in it, as far as that is possible; follows no link, never raises.
+    """Remove a folder and its contents as far as possible; follow no link and never raise.
 
-    Goes down one level only: what lies deeper is moved up first. So neither the length of a path
-    nor the interpreter's stack sets a limit to the depth.
+    It goes down one level only: deeper folders are moved up first. So neither the length of a path
+    nor the interpreter's stack limits the depth.
 
     Args:
-        path: the folder; one that is not there is no error.
+        path: the folder; a missing one is not an error.
     """
     root = os.fspath(path)
     names = (os.path.join(root, f".removed-{number}") for number in count())  # noqa: PTH118
@@ -98,7 +98,7 @@ def remove_tree(path: str | os.PathLike[str]) -> None:
 
 
 def empty_folder(path: str | os.PathLike[str], keep: str = "") -> None:
-    """Removes what is in a folder, as `remove_tree` would; the folder itself stays.
+    """Remove the contents of a folder, as `remove_tree` would; the folder itself stays.
 
     Args:
         path: the folder.
@@ -119,7 +119,7 @@ def empty_folder(path: str | os.PathLike[str], keep: str = "") -> None:
 def _take_out(
     entry: os.DirEntry[str], folder: str, root: str, names: Iterator[str], waiting: list[str]
 ) -> None:
-    """Removes a file, or moves a folder to where it can be emptied."""
+    """Remove a file, or move a folder to where it can be emptied."""
     with contextlib.suppress(OSError):
         if not entry.is_dir(follow_symlinks=False):
             os.unlink(entry.path)  # noqa: PTH108

@@ -1,8 +1,8 @@
-"""What lies in a layer above a person's folder, entry by entry, and what each stands for.
+"""Entries of a layer above a user's folder, and what each of them means.
 
 Covered: files, folders, links and marks of removal, as overlayfs keeps them for an ordinary user;
-what a person should know of each. Nothing is followed and nothing is opened by its path.
-Not covered: what is in the files.
+what a person should know about each. Nothing is followed and nothing is opened by its path.
+Not covered: the contents of the files.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ ASKED = (CODE, EXECUTABLE, LINK)
 _MAXIMUM_DEPTH = 60
 _WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
-"""Looked at for protected paths: whoever starts a kernel in a whole home should not wait."""
+"""The search for protected paths: a kernel in an entire home should start without delay."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 COPY_BYTES = 1024 * 1024
 
 Signature = tuple[int, int, int, int, int]
-"""Number, size, both times of change, mode: another one, and the entry is another."""
+"""Inode, size, both times of change and mode; it differs when the entry does."""
 GONE: Signature = (0, 0, 0, 0, 0)
 
 
@@ -69,11 +69,11 @@ Kind = Literal["file", "folder", "link", "gone", "other"]
 
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
-    """Something in the layer that was not there, or not so, at the last look."""
+    """An entry of the layer that is new or has changed since the last look."""
 
     place: PurePath
     signature: Signature
-    """Of the entry in the layer; of the folder around it for what that no longer shows."""
+    """Of the entry in the layer; of its folder if the folder no longer shows the entry."""
     change: FileChange
     kind: Kind
 
@@ -81,13 +81,13 @@ class LayerEntry:
 def new_entries(
     upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath
 ) -> Iterator[LayerEntry]:
-    """Yields what is in a folder of the layer, and in those below, and was not dealt with.
+    """Yield what is in a folder of the layer, and in those below, and was not handled yet.
 
     Args:
         upper: the folder of the layer.
-        folder: the same of the person's; -1 where there is none.
-        handled: what was dealt with.
-        above: where they are.
+        folder: the same folder of the user; -1 if there is none.
+        handled: the entries already handled.
+        above: the path of both folders.
     """
     with os.scandir(upper) as scan:
         entries = list(scan)
@@ -113,21 +113,21 @@ def _entered(stack: ExitStack, folder: int, name: str) -> int:
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:
-    """What was in a folder that was removed and made again, and is there no more."""
+    """Yield what disappeared from a folder because it was removed and created again."""
     try:
         os.getxattr(inner, _OPAQUE)
     except OSError:  # it was not
         return
     for name in set(os.listdir(below)) - set(os.listdir(inner)):
         yield _gone(place / name, now, look(below, PurePath(name)), below)
-    with contextlib.suppress(OSError):  # from here on it shows what the person puts there
+    with contextlib.suppress(OSError):  # from here on it shows what the user puts there
         os.removexattr(inner, _OPAQUE)
 
 
 def _judged(
     place: PurePath, now: Signature, before: Signature, upper: int, folder: int
 ) -> LayerEntry:
-    """What an entry of the layer stands for, and what a person should know of it."""
+    """Return what an entry of the layer means, and what a person should know about it."""
     mode = now[4]
     if stat.S_ISCHR(mode):
         return _gone(place, now, before, folder)
@@ -148,7 +148,7 @@ def _judged(
 
 
 def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
-    """The removal of a file, or of a folder with all that is in it."""
+    """Return the removal of a file, or of a folder and its contents."""
     marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
     if stat.S_ISDIR(before[4]):
         inside = protected_paths(Path(f"/proc/self/fd/{folder}") / place.name)
@@ -170,7 +170,7 @@ def _change(place: PurePath, now: Signature, before: Signature, marks: list[str]
 
 
 def _name_marks(place: PurePath) -> tuple[str, ...]:
-    """Why nothing of that name, and nothing beneath it, is let through; nothing where it may be."""
+    """Return why nothing of that name, or beneath it, may pass; empty if it may."""
     if len(place.parts) > _MAXIMUM_DEPTH:
         return (TOO_DEEP,)
     if names.is_obeyed(place.name):
@@ -195,11 +195,11 @@ def _file_marks(place: PurePath, mode: int, before: Signature) -> list[str]:
 
 
 def written(folder: int, place: PurePath, *, was_there: bool) -> FileChange:
-    """Returns a change that no layer held back, with what a person should know of the file.
+    """Return a change that no layer held back, with what a person should know about the file.
 
     Args:
-        folder: the person's folder.
-        place: of the file in it.
+        folder: the user's folder.
+        place: the path of the file in it.
         was_there: whether there was a file of that name before.
     """
     now = look(folder, place)
@@ -218,7 +218,7 @@ def _stays_inside(place: PurePath, target: str) -> bool:
 
 
 def changes_nothing(entry: LayerEntry, upper: int, folder: int) -> bool:
-    """Whether the folder is already as it would be afterwards."""
+    """Return whether the folder is already as it would be afterwards."""
     before = look(folder, entry.place)
     if entry.kind == "gone":
         return before == GONE
@@ -241,7 +241,7 @@ def changes_nothing(entry: LayerEntry, upper: int, folder: int) -> bool:
 
 
 def look(folder: int, place: PurePath) -> Signature:
-    """The entry as it is now; `GONE` where there is none, or a link is on the way."""
+    """Return the signature of an entry now; `GONE` if it is missing or a link is on the way."""
     if folder < 0:
         return GONE
     try:
@@ -254,17 +254,17 @@ def look(folder: int, place: PurePath) -> Signature:
 
 
 def target_of(folder: int, place: PurePath) -> str:
-    """Returns where a link leads to, as it says.
+    """Return the target of a link, as it is written.
 
     Raises:
-        OSError: it is no link.
+        OSError: it is not a link.
     """
     with beneath.parent_of(folder, place) as parent:
         return os.readlink(place.name, dir_fd=parent)
 
 
 def remove(folder: int, place: PurePath) -> None:
-    """Removes a file, a link or a folder with all that is in it; what is not there is no error."""
+    """Remove a file, a link or a folder with its contents; a missing one is not an error."""
     with (
         contextlib.suppress(FileNotFoundError, NotADirectoryError),
         beneath.parent_of(folder, place) as parent,
@@ -276,7 +276,7 @@ def remove(folder: int, place: PurePath) -> None:
 
 
 def _remove_folder(parent: int, name: str) -> None:
-    """Removes a folder of any depth: what lies deeper is moved up first, and no link is followed.
+    """Remove a folder of any depth: deeper folders are moved up first, and no link is followed.
 
     Raises:
         OSError: it can't be opened or emptied, or something was put into it meanwhile.
@@ -296,7 +296,7 @@ def _remove_folder(parent: int, name: str) -> None:
 
 
 def _without_files(folder: int) -> list[str]:
-    """Removes what is no folder; returns the names of those that are left."""
+    """Remove everything but folders; return the names of the folders that are left."""
     with os.scandir(folder) as scan:
         entries = list(scan)
     folders = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -307,7 +307,7 @@ def _without_files(folder: int) -> list[str]:
 
 
 def folder_times(folder: Path) -> dict[str, int]:
-    """When the folder, and those below it, were changed last; of some hundred at most."""
+    """Return when the folder and those below it were last changed; of some hundred at most."""
     found: dict[str, int] = {}
     waiting = [str(folder)]
     while waiting and len(found) < _WATCHED_FOLDERS:
@@ -320,9 +320,9 @@ def folder_times(folder: Path) -> dict[str, int]:
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:
-    """Returns what in a working folder no cell may change: notebooks, and what starts programs.
+    """Return what in a working folder no cell may change: notebooks, and what starts programs.
 
-    Looks three folders deep, at no more than some thousand entries, and follows no link.
+    It looks three folders deep, at no more than some thousand entries, and follows no link.
 
     Args:
         workspace: the folder.
@@ -337,7 +337,7 @@ def protected_paths(workspace: Path) -> tuple[Path, ...]:
 
 
 def _entries(folder: Path, depth: int) -> Iterator[os.DirEntry[str]]:
-    """What is in the folder and those below, breadth first in each; no links."""
+    """Yield what is in the folder and those below, breadth first in each; no links."""
     try:
         with os.scandir(folder) as scan:
             entries = [entry for entry in scan if not entry.is_symlink()]

@@ -1,9 +1,9 @@
-"""The working folder of a kernel: inputs by the names that the code uses, room for new files.
+"""The working folder of a kernel: inputs by the names that the code uses, and new files.
 
-The files that code has made are copied to where the caller wants them. Covered: what code has laid
-out to lead elsewhere. No link is followed on either side, also not one that takes the place of a
-folder meanwhile; what is no regular file is left out; the sum of the sizes is bounded. Not covered:
-what is in the files, and their names, which are the code's.
+The files that code has created are copied to where the caller wants them. Covered: what code has
+prepared to lead elsewhere. No link is followed on either side, not even one that replaces a folder
+meanwhile. What is not a regular file is left out, and the sum of the sizes is bounded. Not covered:
+the contents of the files, and their names, which the code chooses.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from kernel_sandbox.types import FileChange
 __all__ = ["Workspace", "copy_files", "regular_files", "write_files"]
 
 _MOST_FILES = 5_000
-"""Of more, nobody is told what happened to each."""
+"""With more files, changes are not reported one by one."""
 _CHUNK_BYTES = 1024 * 1024
 
 
 class Workspace:
     """A folder for one session, private unless the caller gives one.
 
-    Covered: an input is a link to the real file, which the file view holds read-only.
+    Covered: an input is a link to the real file, which the file view keeps read-only.
     Not covered: without that view, code that follows the link may write to the input.
     """
 
     def __init__(self, inputs: Mapping[str, Path], writable_dir: Path | None = None) -> None:
-        """Makes the folder and links the inputs into it.
+        """Create the folder and link the inputs into it.
 
         Args:
-            inputs: the name that the code sees, to the real file. An absolute name needs no link.
+            inputs: the real file by the name that the code sees. An absolute name needs no link.
             writable_dir: a folder to use instead of a private one; it is kept at the end.
 
         Raises:
@@ -75,7 +75,7 @@ class Workspace:
         if ".." in Path(name).parts or name in ("", "."):
             raise WorkspaceError(f"input name {name!r} leaves the working folder")
         link = self.path / name
-        if link.resolve() == target:  # already there: the folder that was given holds it
+        if link.resolve() == target:  # already there: the caller's folder contains it
             return
         place = PurePath(name)
         try:
@@ -90,7 +90,7 @@ class Workspace:
 
     @property
     def is_private(self) -> bool:
-        """Whether the folder goes away in the end."""
+        """Whether the folder is removed in the end."""
         return self._private is not None
 
     @property
@@ -99,15 +99,15 @@ class Workspace:
         return tuple(dict.fromkeys(self.inputs.values()))
 
     def new_files(self) -> tuple[Path, ...]:
-        """Returns the files that were made or changed since the start, sorted; no links."""
+        """Return the files that were created or changed since the start, sorted; no links."""
         files = regular_files(self.path)
         return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
 
     def take_changes(self) -> tuple[FileChange, ...]:
-        """Returns what happened to the files since this was asked last, sorted; no links.
+        """Return what happened to the files since the last call, sorted; no links.
 
         Raises:
-            OSError: the folder can't be looked at.
+            OSError: the folder can't be read.
         """
         told, now = self._told, regular_files(self.path, "", _MOST_FILES)
         self._told = now
@@ -121,11 +121,11 @@ class Workspace:
             )
 
     def forget_new_files(self) -> None:
-        """Takes the files that there are now for those of the start."""
+        """Treat the current files as those of the start."""
         self._before = self._told = regular_files(self.path)
 
     def remove(self) -> None:
-        """Removes the folder if it is private, else only the links. Safe to call again."""
+        """Remove the folder if it is private, else only the links. Safe to call again."""
         if self._private is not None:
             self._private.remove()
             return
@@ -134,7 +134,7 @@ class Workspace:
                 self._unlink(self._links.pop())
 
     def _unlink(self, place: PurePath) -> None:
-        """Removes a link that was placed here; what has taken its place stays."""
+        """Remove a link that was created here; what has replaced it stays."""
         with beneath.held(self.path) as folder, beneath.parent_of(folder, place) as parent:
             if stat.S_ISLNK(os.lstat(place.name, dir_fd=parent).st_mode):
                 os.unlink(place.name, dir_fd=parent)
@@ -152,7 +152,7 @@ def _given(folder: Path) -> Path:
 
 
 def _readable(name: str, path: Path) -> Path:
-    """The real, absolute path of an input that can be read."""
+    """Return the real, absolute path of an input that can be read."""
     try:
         real = path.expanduser().resolve(strict=True)
     except (OSError, RuntimeError) as error:
@@ -165,14 +165,14 @@ def _readable(name: str, path: Path) -> Path:
 
 
 def regular_files(root: Path, apart: str = "", most: int | None = None) -> dict[Path, int]:
-    """Returns the regular files below a folder and when each was changed, nanoseconds.
+    """Return the regular files below a folder and when each was changed, nanoseconds.
 
-    What can't be looked at is left out.
+    What can't be read is left out.
 
     Args:
         root: the folder.
         apart: the name of an entry of it that does not count.
-        most: after so many files it is enough; `None` for all.
+        most: the number of files after which the search ends; `None` for all.
     """
     found: dict[Path, int] = {}
     skipped = os.path.join(root, apart) if apart else ""  # noqa: PTH118 (compared as text)
@@ -191,18 +191,18 @@ def regular_files(root: Path, apart: str = "", most: int | None = None) -> dict[
 async def copy_files(
     paths: Iterable[Path], root: Path, folder: Path, limit_bytes: int
 ) -> tuple[Path, ...]:
-    """Copies files, all or none; returns where the copies lie, sorted.
+    """Copy files, all or none; return the paths of the copies, sorted.
 
     Args:
-        paths: of the files, below `root`.
-        root: the folder in which code made them; their places relative to it are kept.
-        folder: where the copies go, made if missing; a file of the same name there is replaced.
-        limit_bytes: what all of them may take together.
+        paths: the files, below `root`.
+        root: the folder in which code created them; their paths relative to it are kept.
+        folder: where the copies go, created if missing; a file of the same name is replaced.
+        limit_bytes: the size that all of them may have together.
 
     Raises:
-        FilesTooLargeError: with a file they are too large; it is named.
+        FilesTooLargeError: the files are too large together; the first beyond the limit is named.
         WorkspaceError: a file can't be copied; it is named.
-        asyncio.CancelledError: the caller was cancelled; nothing goes on.
+        asyncio.CancelledError: the caller was cancelled; the copy has ended.
     """
     openers = {path.relative_to(root): partial(_opened, root) for path in paths}
     return await run_shielded(asyncio.to_thread(_place, openers, folder, limit_bytes))
@@ -211,17 +211,17 @@ async def copy_files(
 async def write_files(
     contents: Mapping[str, bytes], folder: Path, limit_bytes: int
 ) -> tuple[Path, ...]:
-    """Writes files that came from another machine, all or none; returns where they lie, sorted.
+    """Write files that came from another machine, all or none; return their paths, sorted.
 
     Args:
-        contents: by their relative places.
-        folder: where they go, made if missing; a file of the same name there is replaced.
-        limit_bytes: what all of them may take together.
+        contents: the contents by relative path.
+        folder: where they go, created if missing; a file of the same name is replaced.
+        limit_bytes: the size that all of them may have together.
 
     Raises:
-        FilesTooLargeError: with a file they are too large; it is named.
-        WorkspaceError: a place leads out of the folder, or a file can't be written; it is named.
-        asyncio.CancelledError: the caller was cancelled; nothing goes on.
+        FilesTooLargeError: the files are too large together; the first beyond the limit is named.
+        WorkspaceError: a path leads out of the folder, or a file can't be written; it is named.
+        asyncio.CancelledError: the caller was cancelled; the writing has ended.
     """
 
     @contextmanager
@@ -271,7 +271,7 @@ def _opened(root: Path, place: Path) -> Iterator[BinaryIO]:
 
 
 def _copy(source: BinaryIO, place: Path, folder: int, left: int) -> int:
-    """Copies what is read to a file, which a failure leaves as it was; returns its size.
+    """Copy what is read to a file and return its size; a failure leaves the file unchanged.
 
     Raises:
         OverflowError: it is larger than what is left.

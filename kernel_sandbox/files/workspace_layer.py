@@ -1,18 +1,18 @@
-"""A layer above a person's folder: cells write into it, and what may go on is let through to it.
+"""A layer above a user's folder: cells write into it, and permitted changes reach the folder.
 
-A kernel in a view of its own sees the folder with the layer above it (overlayfs): it reads the
-folder's files, and all that it makes, changes or removes stays in the layer. From outside, the
-layer is a folder, `upper`, with what was made and changed, and a mark for what was removed.
+A kernel in its own view sees the folder with the layer above it (overlayfs). It reads the folder's
+files, and all that it creates, changes or removes stays in the layer. From outside, the layer is a
+folder, `upper`, with what was created and changed, and a mark for what was removed.
 
-    settle      lets through what may go on, keeps what needs a yes, refuses what never may
-    decide      writes what waits for a yes, or drops it
-    look_below  makes the kernel see what the person has changed in the folder
+    settle      pass on permitted changes, keep those that need approval, refuse forbidden ones
+    decide      write the changes that wait for approval, or drop them
+    look_below  make the kernel see what the user has changed in the folder
 
-Covered: what cells do to files is decided on by what they did, not by how their code reads; names
-that programs run or obey unasked, modules that hide others, links that lead out and what is no
-file never reach the folder; what a person says yes to is what is written, whatever the kernel does
-meanwhile; files are written whole, beneath the folder, through no link.
-Not covered: what is in the files; which cell, or which thread that a cell has left, did it.
+Covered: changes are judged by what cells did to files, not by what their code looks like. Names
+that programs run or obey unasked, modules that hide others, links that lead out and what is not a
+file never reach the folder. What a person approves is what is written, whatever the kernel does
+meanwhile. Files are written completely, beneath the folder, through no link.
+Not covered: the contents of the files; which cell, or which thread that a cell has left, did it.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ __all__ = ["WorkspaceLayer"]
 
 TEND_S = 1.0
 QUIET_S = 1.0
-"""A file that was written so short a time ago is not done yet, unless its cell has ended."""
+"""A file written within this time may be incomplete, unless its cell has ended."""
 
 
 class WorkspaceLayer:
     """The layer of one kernel, from its start to its end. May be used from several threads."""
 
     def __init__(self, folder: Path, base: Path) -> None:
-        """Makes an empty one.
+        """Create an empty layer.
 
         Args:
-            folder: the working folder, a person's.
-            base: where to make it: on a file system that overlayfs takes, as most disks are.
+            folder: the working folder of a user.
+            base: where to create it, on a file system that overlayfs accepts, as most disks are.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         self.folder = folder
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -77,47 +77,47 @@ class WorkspaceLayer:
             (self.path / name).mkdir(mode=0o700)
         self.upper.chmod(stat.S_IMODE(folder.stat().st_mode))
         self.refresh: Callable[[], object] = lambda: None
-        """Has the kernel's view forget what it remembers of the folder."""
+        """Makes the kernel's view drop its cache of the folder."""
         self._lock = threading.RLock()
         self._handled: dict[PurePath, Signature] = {}
-        """What was dealt with, as it then was in the layer."""
+        """Handled entries, as they then were in the layer."""
         self._written: dict[PurePath, Signature] = {}
-        """What was let through, as it then was in the folder."""
+        """Entries passed on, as they then were in the folder."""
         self._waiting: dict[str, LayerEntry] = {}
         self._news: list[FileChange] = []
         self._folders = folder_times(folder)
         self.is_gated = False
-        """Whether what is overwritten, removed or a program waits for a yes."""
+        """Whether overwritten and removed files, and programs, wait for approval."""
         self.is_asked_about = True
-        """Whether somebody is there to say it; else what waits is dropped."""
+        """Whether somebody is there to approve; else what waits is dropped."""
 
     @property
     def path(self) -> Path:
-        """The folder that holds it."""
+        """The folder of the layer."""
         return self._private.path
 
     @property
     def upper(self) -> Path:
-        """Where the kernel's writes are."""
+        """The folder with the kernel's writes."""
         return self.path / "upper"
 
     @property
     def waiting(self) -> tuple[FileChange, ...]:
-        """What waits for a yes."""
+        """The changes that wait for approval."""
         with self._lock:
             return tuple(entry.change for entry in self._waiting.values())
 
     def take_news(self) -> tuple[FileChange, ...]:
-        """Returns what was let through, kept, refused or decided on since the last call."""
+        """Return the changes passed on, kept, refused or decided on since the last call."""
         with self._lock:
             news, self._news = tuple(self._news), []
             return news
 
     def settle(self, quiet_s: float = 0.0) -> None:
-        """Lets through what may go on, keeps what needs a yes; `take_news` tells what it was.
+        """Pass on permitted changes and keep those that need approval; `take_news` reports them.
 
         Args:
-            quiet_s: what was changed so short a time ago is left for the next call.
+            quiet_s: files changed within this time are left for the next call, seconds.
 
         Raises:
             OSError: the layer can't be opened any more.
@@ -135,7 +135,7 @@ class WorkspaceLayer:
             self._folders = folder_times(self.folder)
 
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
-        """Does what is to be done with an entry; returns the change, `None` where it is none."""
+        """Handle an entry; return the change, or `None` if nothing changes."""
         self._handled[entry.place] = entry.signature
         self._waiting.pop(entry.change.path, None)
         change = entry.change
@@ -150,7 +150,7 @@ class WorkspaceLayer:
                 return replace(change, state="waits")
             self._write(entry, upper, upper, entry.place)
         except OSError as error:
-            del self._handled[entry.place]  # it is looked at again
+            del self._handled[entry.place]  # it is checked again
             if error.errno in (errno.ENOENT, errno.ENOTDIR):  # gone, or another, by now
                 return None
             why = error.strerror or str(error)
@@ -158,7 +158,7 @@ class WorkspaceLayer:
         return change if entry.kind != "folder" or change.kind != "made" else None
 
     def _keep(self, entry: LayerEntry, upper: int) -> None:
-        """Keeps a copy of what waits for a yes: that is what is written then."""
+        """Keep a copy of what waits for approval: that copy is written later."""
         if entry.kind == "file":
             with (
                 beneath.open_to_read(upper, entry.place) as source,
@@ -169,10 +169,10 @@ class WorkspaceLayer:
         self._waiting[entry.change.path] = entry
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
-        """Writes what waits, or drops it; returns what was done.
+        """Write the waiting changes or drop them; return what was done.
 
         Args:
-            allows: whether it may be written.
+            allows: whether they may be written.
 
         Raises:
             OSError: the layer can't be opened any more.
@@ -209,13 +209,13 @@ class WorkspaceLayer:
         return replace(entry.change, state="refused")
 
     def _write(self, entry: LayerEntry, upper: int, contents: int, name: PurePath) -> None:
-        """Does to the folder what was done in the layer.
+        """Apply a change of the layer to the folder.
 
         Args:
-            entry: what was done.
+            entry: the change.
             upper: the layer.
-            contents: where a file's content is: in the layer, or where it was kept.
-            name: that of the content there.
+            contents: the folder of a file's content: the layer, or where a copy was kept.
+            name: the name of the content there.
 
         Raises:
             OSError: it can't be done.
@@ -241,7 +241,7 @@ class WorkspaceLayer:
         self._written[place] = look(folder, place)
 
     def look_below(self) -> None:
-        """Makes the kernel see what the person has changed in the folder since it was written.
+        """Make the kernel see what the user has changed in the folder since it was written.
 
         Raises:
             OSError: the layer can't be opened any more.
@@ -260,7 +260,7 @@ class WorkspaceLayer:
             self.refresh()
 
     async def tend(self) -> None:
-        """Looks at both sides now and then, until it is cancelled."""
+        """Check both sides now and then, until cancelled."""
         while True:
             await asyncio.sleep(TEND_S)
             with contextlib.suppress(OSError):
@@ -270,14 +270,14 @@ class WorkspaceLayer:
                     await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:
-        """Lets through what may still go on, drops the rest, and removes the layer."""
+        """Pass on what is still permitted, drop the rest, and remove the layer."""
         with contextlib.suppress(OSError):
             self.settle()
             self.decide(allows=False)
         self.remove()
 
     def remove(self) -> None:
-        """Removes the layer, with what was not let through. Safe to call again."""
+        """Remove the layer, with what was not passed on. Safe to call again."""
         with self._lock:
             self._private.remove()
             if self._folder >= 0:

@@ -1,1 +1,1 @@
-"""Workers: processes forked from a warm one, and the states that are forked from them."""
+"""Workers, forked from a warm process, and the states that are forked from them."""

@@ -1,6 +1,6 @@
-"""The life of a worker inside the sandbox: takes cells one after another until it is told to end.
+"""The loop of a worker inside the sandbox, which runs one cell after another until its end.
 
-One thread, and no event loop that runs between two cells: the process can be forked there.
+It has one thread and no event loop that runs between two cells, so the process can be forked there.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _Content = dict[str, Any]
 
 
 class CellLoop:  # pragma: no cover (runs in the worker)
-    """Runs what the parent asks for; one a process."""
+    """Loop that handles the parent's requests, one per process."""
 
     def __init__(self, channel: WorkerChannel, shell: ZMQInteractiveShell) -> None:
-        """Puts the standard streams into place.
+        """Replace the standard streams.
 
         Args:
-            channel: to the parent.
-            shell: attached to the channel.
+            channel: the channel to the parent.
+            shell: a shell attached to the channel.
         """
         self.channel = channel
-        """The way to the parent."""
+        """The channel to the parent."""
         self._shell = shell
         self._ledger = shell.ledger
         self._out = TextStream(channel, "stdout")
@@ -49,15 +49,15 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             "run": self._run,
             "ping": self._ping,
         }
-        """What each kind of message does; more kinds may be added before `serve`."""
+        """Handler of each kind of message; more kinds may be added before `serve`."""
 
     def renew(self) -> None:
-        """Begins a new event loop: a forked process shares the old one with its parent."""
+        """Create a new event loop, because a forked process shares the old one with its parent."""
         self._loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self._loop)
 
     def serve(self) -> int:
-        """Takes messages until the parent goes, or a cell asks for the end; returns the status."""
+        """Handle messages until the parent goes or a cell asks to exit; return the status."""
         while not self._shell.exit_now:
             try:
                 message = self.channel.receive()
@@ -72,7 +72,7 @@ class CellLoop:  # pragma: no cover (runs in the worker)
                     handler(content)
                 except OSError:  # the parent is gone
                     return 1
-            if not self.channel.is_owned:  # a cell forked this process off and let it run on
+            if not self.channel.is_owned:  # a cell forked this process off and let it keep running
                 return 0
         return 0
 
@@ -84,7 +84,7 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             stream.begin_cell()
         builtins.input, getpass.getpass = no_input, no_getpass
         is_noted = content.get(LEDGER) is True
-        with self._ledger.of_a_cell(is_noted):  # outside of what an interrupt can reach
+        with self._ledger.of_a_cell(is_noted):  # where an interrupt can't reach
             reply = self._executed(content["source"])
         self._out.drain()
         self._err.drain()
@@ -92,8 +92,8 @@ class CellLoop:  # pragma: no cover (runs in the worker)
         self.channel.send("reply", {"id": content["id"], **reply, **facts})
 
     def _executed(self, source: str) -> _Content:
-        """Runs the code, which an interrupt ends; returns the reply."""
-        # One context for all cells: what a library keeps in it lives from cell to cell.
+        """Run the code, which an interrupt ends, and return the reply."""
+        # One context for all cells: what a library keeps in it survives from cell to cell.
         cell = self._loop.create_task(self._execute(source), context=self._context)
 
         def cancel(*_: object) -> None:
@@ -101,8 +101,8 @@ class CellLoop:  # pragma: no cover (runs in the worker)
             self._loop.call_soon_threadsafe(lambda: None)  # wakes a loop that sleeps
 
         try:
-            # Raised in the loop, an interrupt would leave the cell to it: the next cell's loop
-            # would run this one, too.
+            # An interrupt raised in the loop would leave the cell there, and the next cell's loop
+            # would run it, too.
             with _on_interrupt(cancel):
                 self.channel.send("started", {})
                 return self._loop.run_until_complete(cell)
@@ -145,7 +145,7 @@ class CellLoop:  # pragma: no cover (runs in the worker)
 
 @contextmanager
 def _on_interrupt(handler: Callable[..., object]) -> Iterator[None]:
-    """Calls a handler on SIGINT meanwhile."""
+    """Call a handler on SIGINT meanwhile."""
     before = signal.signal(signal.SIGINT, handler)
     try:
         yield

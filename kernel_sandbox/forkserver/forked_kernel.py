@@ -1,4 +1,4 @@
-"""A process that takes cells over a socket, whoever forked it: what a cell's run needs of it."""
+"""A forked process that accepts cells over a socket, as a cell's run needs it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class ForkedKernel(WatchedKernel):
     """A worker, or a state of one; implements `RunningKernel`."""
 
     def __init__(self) -> None:
-        """Connects nothing yet."""
+        """Prepare the handle; nothing is connected yet."""
         super().__init__()
         self._handle = -1
         self._channel: WorkerClient | None = None
         self.kernel_pid: int | None = None
         """Its own process id on this machine, not its monitor's."""
         self.exit_status: int | None = None
-        """How it ended; 128 and more stand for a signal; `None` where nobody could tell."""
+        """Its exit status; 128 and more mean a signal; `None` if it is unknown."""
 
     @property
     def channel(self) -> WorkerClient:
-        """Its channel.
+        """The channel to the process.
 
         Raises:
             SandboxError: it was not started.
@@ -45,18 +45,18 @@ class ForkedKernel(WatchedKernel):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it takes cells."""
+        """Whether it accepts cells."""
         return self.kernel_pid is not None and not self.dead.is_set()
 
     async def interrupt(self) -> None:
-        """Sends the process and what its cell started an interrupt."""
+        """Send an interrupt to the process and to what its cell started."""
         if self.kernel_pid is not None and self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.kernel_pid, signal.SIGINT)
 
     @contextmanager
     def _connection(self) -> Iterator[list[int]]:
-        """Makes the channel; yields the descriptors of its other end, which close afterwards."""
+        """Create the channel; yield the descriptors of its other end, which close afterwards."""
         with ExitStack() as theirs, ExitStack() as ours:
             connection, other = socket.socketpair()
             theirs.callback(other.close)
@@ -75,7 +75,7 @@ class ForkedKernel(WatchedKernel):
             yield [other.fileno(), *writing]
 
     async def _await_ready(self, channel: WorkerClient) -> dict[str, Any]:
-        """Returns the layers that it reports, and knows its number from then on."""
+        """Return the layers that the process reports, and store its process id."""
         dying = asyncio.create_task(self.dead.wait())
         try:
             await asyncio.wait((channel.ready, dying), return_when=asyncio.FIRST_COMPLETED)
@@ -95,14 +95,14 @@ class ForkedKernel(WatchedKernel):
         return layers
 
     def _take_fault(self, reason: str) -> None:
-        """Ends a process whose connection is gone or broken: it can take no more cells."""
+        """End a process whose connection is gone or broken: it can accept no more cells."""
         if reason and not self.dead.is_set():
             text = f"the kernel broke the rules of its connection and was ended: {reason}."
             self.violation = self.violation or LimitViolation("connection", text)
         self._signal()
 
     def _signal(self) -> None:
-        """Kills the process."""
+        """Kill the process."""
         if self._handle >= 0 and not self.dead.is_set():
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, signal.SIGKILL)
@@ -113,7 +113,7 @@ class ForkedKernel(WatchedKernel):
         self.dead.set()
 
     async def _release(self) -> None:
-        """Closes what belongs to it; it has ended."""
+        """Close what belongs to the process, which has ended."""
         await self._end_tasks()
         self.dead.set()
         if self._channel is not None:

@@ -1,10 +1,10 @@
 """How a worker forks itself between two cells: each child is a state of its own, copied lazily.
 
-Covered: a child has its own connection, event loop, working folder and temporary folder; a
-Landlock layer keeps it out of its siblings' folders and, where the system can, from signalling
-them. A state that a fork would break is refused: threads, open files, sockets, programs that run.
-Not covered: the home folder, which all states of a tree share; reading what the states before it
-wrote. The system takes sixteen Landlock layers: a state that is deeper is refused.
+Covered: a child has its own connection, event loop, working folder and temporary folder. A
+Landlock layer keeps it out of its siblings' folders and, if the system can, from signalling them.
+A state that a fork would break is refused: threads, open files, sockets, running programs.
+Not covered: the home folder, which all states of a tree share, and reading what earlier states
+wrote. The system accepts sixteen Landlock layers, and a deeper state is refused.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from kernel_sandbox.forkserver.cell_loop import CellLoop
 __all__ = ["BRANCHES", "TEMPORARY", "Forker", "obstacle"]
 
 BRANCHES = ".branches"
-"""The folder, in the working folder of a state, that holds those of the states after it."""
+"""The folder, in a state's working folder, that contains the folders of the states after it."""
 TEMPORARY = f"{BRANCHES}/tmp"  # noqa: S108 (within the working folder)
-"""The folder for temporary files of a state: no state after it gets a copy."""
+"""The folder for temporary files of a state, not copied to the states after it."""
 COPIED_BYTES = 64 * 1024**2
-"""What a state has written is copied to each state after it; more is not worth copying."""
+"""Most bytes that a state's files may take, because they are copied to each state after it."""
 _HARMLESS_THREADS = frozenset({"jemalloc_bg_thd"})
 _CONNECTION = 3
 _QUIET_LINKS = ("anon_inode:", "/dev/null", "/dev/urandom", "/dev/random")
 
 
 def obstacle(known_children: frozenset[int], known_descriptors: Mapping[int, str]) -> str:
-    """Returns why this process can't be forked without breaking its state; empty if it can.
+    """Return why this process can't be forked without breaking its state; empty if it can.
 
     Args:
         known_children: processes that are states themselves.
-        known_descriptors: those of the worker itself, with what they lead to.
+        known_descriptors: descriptors of the worker itself, with their targets.
     """
     threads = [name for name in _thread_names() if name not in _HARMLESS_THREADS]
     if threads:
@@ -84,15 +84,15 @@ def _descriptors() -> dict[int, str]:
 
 
 class Forker:  # pragma: no cover (runs in the worker)
-    """Answers `fork`: the worker stays as it is, its child becomes the next state."""
+    """Handler of `fork`: the worker stays as it is, and its child becomes the next state."""
 
     def __init__(self, loop: CellLoop, policy: ConfinementSpec, containment: Containment) -> None:
-        """Takes note of what belongs to the worker and not to its cells.
+        """Record what belongs to the worker and not to its cells.
 
         Args:
-            loop: of the worker; gets the handler.
-            policy: what the worker is confined to.
-            containment: the layers that hold around it.
+            loop: the worker's loop, which gets the handler.
+            policy: the confinement of the worker.
+            containment: the layers around it.
         """
         self._loop = loop
         self._policy = policy
@@ -100,11 +100,11 @@ class Forker:  # pragma: no cover (runs in the worker)
         self._states: set[int] = set()
         self._known = _descriptors()
         self._written: list[Path] = []
-        """What lies in the working folders of the states before this one."""
+        """Contents of the working folders of the states before this one."""
         loop.handlers["fork"] = self.handle
 
     def handle(self, content: dict[str, Any]) -> None:
-        """Forks, or says why not.
+        """Fork, or report why not.
 
         Args:
             content: the `id` of the request and the `folder` of the new state.
@@ -149,7 +149,7 @@ class Forker:  # pragma: no cover (runs in the worker)
         return ""
 
     def _become(self, descriptors: list[int], folder: Path) -> None:
-        """Makes this new process a state of its own and reports for work; exits if it can't."""
+        """Make this new process a state of its own and report it ready; exit if it can't."""
         try:
             os.setsid()
             self._loop.channel.let_go()
@@ -173,7 +173,7 @@ class Forker:  # pragma: no cover (runs in the worker)
             os._exit(1)
 
     def _rules(self, folder: Path) -> landlock.LandlockRules:
-        """Its own folder to write; what the states before it wrote to read; nothing beside."""
+        """Return the rules: its own folder to write, what earlier states wrote only to read."""
         policy = self._policy
         readable = (*policy.readable_paths, *self._written)
         home = Path(policy.run_dir) / "home"
@@ -182,7 +182,7 @@ class Forker:  # pragma: no cover (runs in the worker)
 
 
 def _move(folder: Path) -> None:
-    """Copies what the working folder holds, and works in the copy from now on."""
+    """Copy the contents of the working folder, and work in the copy from now on."""
     here = Path.cwd()
 
     def without_branches(_: str, names: list[str]) -> list[str]:

@@ -1,8 +1,8 @@
 """Messages between a worker and its parent on one stream socket: a length, then JSON.
 
-Covered: bytes of any kind give messages of a known shape or one `FrameError`; a message that is
+Covered: bytes of any kind give messages of a known shape or one `FrameError`. A message that is
 too long is refused before it is gathered. Not covered: whether a message is true. The code in the
-worker holds the socket and can say whatever a worker may say.
+worker has the socket and can send whatever a worker may send.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ FrameMessage = tuple[str, dict[str, Any]]
 
 
 class FrameError(ValueError):
-    """What came is no message, or what should be sent is too long for one."""
+    """Received bytes that are not a message, or content that is too long for one."""
 
 
 def encode(kind: str, content: Mapping[str, Any]) -> bytes:
-    """Returns the message as bytes.
+    """Return the message as bytes.
 
     Args:
-        kind: what it is.
-        content: strings, numbers and containers; what JSON can't say is said as jupyter_client
-            says it (bytes as base64, dates as ISO text, not-a-number as text).
+        kind: the kind of the message.
+        content: strings, numbers and containers. What JSON can't express is written as
+            jupyter_client does: bytes as base64, dates as ISO text, not-a-number as text.
 
     Raises:
         FrameError: it is too long, or has too many parts.
-        ValueError: it holds an object of another kind, or itself.
+        ValueError: it contains an object of another kind, or itself.
         RecursionError: it is nested too deeply.
     """
     message = {"kind": kind, "content": content}
@@ -81,7 +81,7 @@ def _plain(value: object) -> object:
 
 
 def _clean(value: object) -> object:
-    """The value with text for keys, and for the numbers that JSON does not know."""
+    """Return the value with text for keys, and for the numbers that JSON does not know."""
     if isinstance(value, Mapping):
         return {str(key): _clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -94,25 +94,25 @@ def _clean(value: object) -> object:
         raise ValueError(f"Can't clean for JSON: {value!r}") from None
 
 
-# Made once: code in a worker may replace the functions of the json module.
+# Created once, because code in a worker may replace the functions of the json module.
 _ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=_plain)
 
 
 class Decoder:
-    """Turns the bytes of one direction into messages; after a fault it takes no more."""
+    """Decoder from the bytes of one direction to messages; after a fault it accepts no more."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._is_broken = False
 
     def feed(self, data: bytes) -> Iterator[FrameMessage]:
-        """Yields the messages that these bytes complete.
+        """Yield the messages that these bytes complete.
 
         Args:
-            data: as they came; at most `MESSAGE_BYTES` and these are ever kept.
+            data: the bytes as received; at most `MESSAGE_BYTES` plus these are ever kept.
 
         Raises:
-            FrameError: they are no message. Those before it have been yielded.
+            FrameError: they are not a message. Earlier messages have been yielded.
         """
         if self._is_broken:
             raise FrameError("the messages before were broken")

@@ -1,17 +1,17 @@
-"""Namespaces for workers, made by a light process so that the heavy one is forked only once.
+"""Namespaces for workers, created by a light process so that the heavy one is forked only once.
 
-    monitor            what was started; in a user namespace of its own
+    monitor            the process that was started; in a user namespace of its own
     ├── zygote         first in a process namespace of its own; imports the libraries
     │   └── worker     forked into the process namespace of its jail, joins the others
     └── jailer         small, so that its forks are cheap
-        └── first      the first process of a jail: its view stands; it reaps orphans and waits
+        └── first      the first process of a jail: builds its view, reaps orphans and waits
 
-A jail ends when its first process is killed, and with it all that is in it. All of them end with
-the zygote, and with the monitor.
+A jail, with all that is in it, ends when its first process is killed. All jails end with the
+zygote, and with the monitor.
 
 Covered: what `view` covers, for each jail. Not covered: all jails of a zygote share one user
-namespace, where the system can't count the processes of each alone: before Linux 6.14, which has
-a limit for each process namespace, jails are not used.
+namespace, so the system can't count the processes of each alone. Linux 6.14 introduced a limit for
+each process namespace; before it, jails are not used.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ _READY = b"+"
 
 
 class Jailer:
-    """The zygote's handle on its jailer; one jail is made at a time."""
+    """The zygote's handle on its jailer, which creates one jail at a time."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Takes over the connection to a jailer that was started."""
+        """Take over the connection to a jailer that was started."""
         self._connection = connection
 
     def fileno(self) -> int:
-        """Readable when an answer has come."""
+        """Return a descriptor that is readable when an answer has come."""
         return self._connection.fileno()
 
     def ask(self, policy: str) -> None:
-        """Asks for a jail; `answer` gives them in the order of asking.
+        """Request a jail; `answer` returns them in the order of the requests.
 
         Args:
-            policy: as text.
+            policy: the specification as text.
 
         Raises:
             OSError: the jailer is gone.
@@ -55,10 +55,10 @@ class Jailer:
         self._connection.send(policy.encode())
 
     def answer(self) -> int:
-        """Returns the process id of the first process of the next jail.
+        """Return the process id of the first process of the next jail.
 
         Raises:
-            OSError: it could not be made.
+            OSError: the jail could not be created.
             EOFError: the jailer is gone.
         """
         text = self._connection.recv(4096).decode("utf-8", "replace")
@@ -70,10 +70,10 @@ class Jailer:
 
 
 def split_off() -> Jailer:  # pragma: no cover (runs in the zygote)
-    """Makes this process a monitor; returns in its child, the zygote, with the jailer beside it.
+    """Make this process a monitor; return in its child, the zygote, with a running jailer.
 
     Raises:
-        OSError: the system does not let it; this process is then what it was.
+        OSError: the system does not permit it; this process is then unchanged.
     """
     namespaces.enter_users()
     system.unshare(namespaces.NEW_PROCESSES)
@@ -110,7 +110,7 @@ def _serve(connection: socket.socket) -> None:  # pragma: no cover (runs in the 
 
 
 def _make(policy: ConfinementSpec) -> int:  # pragma: no cover (runs in the jailer)
-    """Forks the first process of a new jail; returns its number once the view stands."""
+    """Fork the first process of a new jail; return its process id once the view is built."""
     ours, theirs = os.pipe()
     with children_elsewhere():
         system.unshare(namespaces.NEW_PROCESSES)
@@ -127,14 +127,14 @@ def _make(policy: ConfinementSpec) -> int:  # pragma: no cover (runs in the jail
 
 
 def _become_first(policy: ConfinementSpec, pipe: int) -> None:  # pragma: no cover
-    """Builds the view and waits until it is killed."""
+    """Build the view and wait to be killed."""
     try:
-        # The jailer is out of sight from in here: should it be gone already, the pipe is broken.
+        # The jailer can't be seen from in here. If it is gone already, the pipe is broken.
         system.prctl(system.DIE_WITH_PARENT, signal.SIGKILL)
         namespaces.enter_rest(network=policy.network)
         view.build(policy)
         os.write(pipe, _READY if view.has_process_limit(policy) else b"no limit on processes")
-    except BaseException as error:  # noqa: BLE001 (told, and the process ends)
+    except BaseException as error:  # noqa: BLE001 (reported, and the process ends)
         os.write(pipe, str(error).encode())
         os._exit(1)
     os.close(pipe)
@@ -145,7 +145,7 @@ def _become_first(policy: ConfinementSpec, pipe: int) -> None:  # pragma: no cov
 
 @contextlib.contextmanager
 def children_elsewhere() -> Iterator[None]:  # pragma: no cover (runs in zygote and jailer)
-    """Within it, children may be sent to another process namespace; afterwards to the own one."""
+    """Let children be sent to another process namespace meanwhile, and to our own afterwards."""
     own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
     try:
         yield
@@ -155,7 +155,7 @@ def children_elsewhere() -> Iterator[None]:  # pragma: no cover (runs in zygote 
 
 
 def send_children(handle: int) -> None:  # pragma: no cover (runs in the zygote)
-    """Makes the next children members of a jail's process namespace.
+    """Make the next children members of a jail's process namespace.
 
     Args:
         handle: a descriptor of the jail's first process.
@@ -167,11 +167,11 @@ def send_children(handle: int) -> None:  # pragma: no cover (runs in the zygote)
 
 
 def join(handle: int, policy: ConfinementSpec) -> None:  # pragma: no cover (runs in the worker)
-    """Moves this process, a member of the jail's process namespace, wholly into the jail.
+    """Move this process, a member of the jail's process namespace, completely into the jail.
 
     Args:
         handle: a descriptor of the jail's first process.
-        policy: of the jail.
+        policy: the specification of the jail.
 
     Raises:
         OSError: the jail has ended.

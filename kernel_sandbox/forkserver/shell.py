@@ -1,4 +1,4 @@
-"""IPython as ipykernel runs it, without the channels: outputs leave through a `WorkerChannel`."""
+"""IPython as ipykernel runs it, but outputs are sent through a `WorkerChannel`."""
 
 from __future__ import annotations
 
@@ -49,41 +49,41 @@ def _flush() -> None:  # pragma: no cover
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextStream):
             stream.drain()
-        elif stream is not None:  # a cell has put its own in place
+        elif stream is not None:  # a cell has set its own stream
             stream.flush()
 
 
 class _Compiler(CachingCompiler):  # pragma: no cover (runs in the worker)
-    """Names cells as ipykernel does: the name shows in warnings and in `inspect`."""
+    """Compiler that names cells as ipykernel does, for warnings and `inspect`."""
 
     def get_code_name(self, raw_code: str, transformed_code: str, number: int) -> str:  # noqa: ARG002
-        """Returns the file name of a cell.
+        """Return the file name of a cell.
 
         Args:
             raw_code: the cell.
-            transformed_code: what IPython made of it.
-            number: of the cell.
+            transformed_code: the cell after IPython transformed it.
+            number: the number of the cell.
         """
         name = zlib.crc32(raw_code.encode("utf-8", "replace"))
         return f"{tempfile.gettempdir()}/ipykernel_{os.getpid()}/{name}.py"
 
 
 class _Hook(DisplayHook):  # pragma: no cover (runs in the worker)
-    """Sends the value of a cell's last expression."""
+    """Display hook that sends the value of a cell's last expression."""
 
     content: dict[str, Any] | None = None
 
     def start_displayhook(self) -> None:
-        """Called before all others, for each value."""
+        """Start a new value; IPython calls this before the other methods."""
         self.content = {"data": {}, "metadata": {}}
 
     def write_output_prompt(self) -> None:
-        """Adds the number of the cell."""
+        """Add the number of the cell."""
         if self.content is not None:
             self.content["execution_count"] = self.prompt_count
 
     def write_format_data(self, format_dict: Any, md_dict: Any = None) -> None:
-        """Adds the value.
+        """Add the value.
 
         Args:
             format_dict: media type to content.
@@ -94,7 +94,7 @@ class _Hook(DisplayHook):  # pragma: no cover (runs in the worker)
             self.content["metadata"] = md_dict
 
     def finish_displayhook(self) -> None:
-        """Sends it."""
+        """Send the value."""
         _flush()
         content, self.content = self.content, None
         if content and content["data"] and self.shell is not None:
@@ -102,7 +102,7 @@ class _Hook(DisplayHook):  # pragma: no cover (runs in the worker)
 
 
 class _Publisher(DisplayPublisher):  # pragma: no cover (runs in the worker)
-    """Sends what cells display."""
+    """Display publisher that sends what cells display."""
 
     def publish(  # type: ignore[override]
         self,
@@ -113,16 +113,16 @@ class _Publisher(DisplayPublisher):  # pragma: no cover (runs in the worker)
         update: bool = False,
         **_: Any,
     ) -> None:
-        """Sends one bundle.
+        """Send one bundle.
 
         Args:
             data: media type to content.
             metadata: media type to metadata.
-            transient: holds the `display_id`, if it has one.
+            transient: contains the `display_id`, if it has one.
             update: whether it replaces the bundle that has that id.
 
         Raises:
-            TypeError: the data are no dict.
+            TypeError: the data are not a dict.
         """
         _flush()
         metadata = {} if metadata is None else metadata
@@ -131,20 +131,19 @@ class _Publisher(DisplayPublisher):  # pragma: no cover (runs in the worker)
         self.shell.channel.send("update_display_data" if update else "display_data", content)
 
     def clear_output(self, wait: bool = False) -> None:
-        """Clears the outputs of the cell.
+        """Clear the outputs of the cell.
 
         Args:
-            wait: whether to do so only when the next one comes.
+            wait: whether to do so only when the next output comes.
         """
         _flush()
         self.shell.channel.send("clear_output", {"wait": bool(wait)})
 
 
 class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the worker)
-    """The shell of one worker; made once, before the fork, and then given to each.
+    """Shell of one worker, created once before the fork and inherited by each worker.
 
-    Libraries find out by the name of this class that they draw in a notebook: it has to be
-    ipykernel's.
+    The class name has to be ipykernel's: libraries detect by it that they run in a notebook.
     """
 
     displayhook_class = Type(_Hook)
@@ -153,24 +152,24 @@ class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the wo
     exiter = Instance(ZMQExitAutocall)
     channel = AnyTrait()
     kernel = AnyTrait()
-    """Nothing; but libraries tell a notebook from a terminal by its being there."""
+    """Always `None`; libraries detect a notebook by the presence of this attribute."""
     autoindent = CBool(False)
     keepkernel_on_exit: bool | None = None
     last_traceback: list[str] | None = None
     has_failed_display = False
     ledger = AnyTrait()
-    """Of what its cells do to the data; made before the fork, which copies it."""
+    """Ledger of what its cells do to the data, created before the fork, which copies it."""
 
     @default("exiter")
     def _default_exiter(self) -> ZMQExitAutocall:
         return ZMQExitAutocall(self)  # type: ignore[no-untyped-call]
 
     def attach(self, channel: WorkerChannel, home: Path) -> None:
-        """Makes this the shell of the current process, after the fork.
+        """Make this the shell of the current process, after the fork.
 
         Args:
-            channel: where outputs go.
-            home: a folder for settings, of which nothing is read.
+            channel: the channel for outputs.
+            home: a folder for settings, from which nothing is read.
         """
         self.channel = channel
         self.ipython_dir = str(home / "ipython")
@@ -182,62 +181,62 @@ class ZMQInteractiveShell(InteractiveShell):  # pragma: no cover (runs in the wo
         self.init_environment()
 
     def init_environment(self) -> None:
-        """Called by IPython, and after the fork: what ipykernel tells libraries and programs."""
+        """Set the variables that ipykernel sets; called by IPython and after the fork."""
         os.environ.update(_VARIABLES)
 
     def init_virtualenv(self) -> None:
-        """Called by IPython: a kernel looks for no virtual environment."""
+        """Do nothing: a kernel looks for no virtual environment. Called by IPython."""
 
     def init_display_formatter(self) -> None:
-        """Called by IPython: figures are told in words, too."""
+        """Make figures come with a description in words. Called by IPython."""
         super().init_display_formatter()  # type: ignore[no-untyped-call]
         tell_figures(self.display_formatter)
-        # Whoever reads the notebook can do nothing about a library's plans.
+        # Readers of the notebook can do nothing about a library's plans.
         warnings.filterwarnings("ignore", category=DeprecationWarning)
 
     def init_hooks(self) -> None:
-        """Called by IPython: help texts go to a pager that nobody looks at."""
+        """Discard help texts, which would go to a pager that nobody sees. Called by IPython."""
         super().init_hooks()  # type: ignore[no-untyped-call]
         self.set_hook("show_in_pager", page.as_hook(lambda *_, **__: None), 99)  # type: ignore[no-untyped-call]
 
     def init_magics(self) -> None:
-        """Called by IPython: adds the magics that say that they are not there."""
+        """Add magics that report that they are not available. Called by IPython."""
         super().init_magics()  # type: ignore[no-untyped-call]
         for name in _UNAVAILABLE:
             self.register_magic_function(_refusal(name), "line", name)
 
     def enable_gui(self, gui: Any = None) -> None:
-        """Called by magics such as `%matplotlib`.
+        """Accept inline figures only. Called by magics such as `%matplotlib`.
 
         Args:
             gui: the windowing system; `None` and `inline` need none.
 
         Raises:
-            UsageError: it is another one.
+            UsageError: any other value was given.
         """
         if gui not in (None, "inline"):
             raise UsageError(f"there is no screen for {gui}: use %matplotlib inline")
 
     def ask_exit(self) -> None:
-        """Called by `exit` and `quit`: the process ends after the cell."""
+        """End the process after the cell. Called by `exit` and `quit`."""
         self.exit_now = not self.keepkernel_on_exit
 
     def set_next_input(self, text: str, replace: bool = False) -> None:
-        """Called by magics that propose a next cell: there is nobody to propose it to."""
+        """Ignore a proposed next cell, which nobody would see. Called by magics."""
 
     def run_cell(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs one cell, with ipykernel's marks of how it went.
+        """Run one cell, with ipykernel's marks of how it went.
 
         Args:
-            *args: as IPython takes them.
-            **kwargs: as IPython takes them.
+            *args: arguments as for IPython.
+            **kwargs: arguments as for IPython.
         """
         self.last_traceback = None
         self.has_failed_display = False
         return super().run_cell(*args, **kwargs)  # type: ignore[no-untyped-call]
 
     def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
-        """Called by IPython with a formatted error."""
+        """Send a formatted error. Called by IPython."""
         _flush()
         if getattr(self.displayhook, "content", None) is not None:
             self.has_failed_display = True
@@ -254,10 +253,10 @@ def _refusal(name: str) -> Any:  # pragma: no cover
 
 
 def make_shell() -> ZMQInteractiveShell:  # pragma: no cover
-    """Returns the one shell of this process, not yet attached."""
+    """Return the only shell of this process, not yet attached."""
     config = Config()
-    config.HistoryManager.enabled = False  # a database file and a thread, read by nobody
-    # Libraries look for this to find out that they draw in a notebook.
+    config.HistoryManager.enabled = False  # a database file and a thread that nobody reads
+    # Libraries look for this to detect that they run in a notebook.
     config.IPKernelApp.connection_file = ""
     shell = ZMQInteractiveShell.instance(config=config)
     shell.ledger = Ledger(shell)
@@ -265,7 +264,7 @@ def make_shell() -> ZMQInteractiveShell:  # pragma: no cover
 
 
 def no_input(prompt: object = "") -> NoReturn:  # noqa: ARG001
-    """Stands for `input`: nobody answers.
+    """Replace `input`, because nobody can answer.
 
     Args:
         prompt: not shown.
@@ -279,7 +278,7 @@ def no_input(prompt: object = "") -> NoReturn:  # noqa: ARG001
 
 
 def no_getpass(prompt: str = "", stream: Any = None, *, echo_char: Any = None) -> NoReturn:  # noqa: ARG001
-    """Stands for `getpass.getpass`: nobody answers.
+    """Replace `getpass.getpass`, because nobody can answer.
 
     Args:
         prompt: not shown.

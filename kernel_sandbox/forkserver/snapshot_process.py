@@ -1,6 +1,6 @@
 """A state of a tree as a process, forked by the state before it and not by the zygote.
 
-All states of a tree share where their processes hang, and the home folder.
+All states of a tree share a `SnapshotContext`: the root processes and the home folder.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from kernel_sandbox.watch.watchdog import Watchdog, disk_use
 __all__ = ["SnapshotContext", "SnapshotProcess"]
 
 FORK_TIMEOUT_S = 10.0
-"""A library that a fork has broken may hang: the state is then built by running its cells."""
+"""A library that a fork has broken may hang. The state is then built by running its cells."""
 DEEP_INTERVAL_S = 0.5
-"""Below states that wait there is nothing, unless a cell has made its process a foster parent:
-that is looked at seldom, for there may be hundreds of them."""
+"""Seconds between two searches below waiting states, of which there may be hundreds. There is
+nothing below them, unless a cell has made its process a subreaper."""
 _GONE_S = 1.0
 _POLL_S = 0.01
 
 
 class SnapshotContext:
-    """Knows what belongs to a tree itself, and so what its cells have left behind.
+    """Processes that belong to a tree itself, to find those that its cells have left behind.
 
-    Covered: a program counts for the cells that run, whoever has become its parent. Whose it is
-    can't be told when several run: it then counts for each. Not covered: without process
+    Covered: a program counts for the cells that run, whoever has become its parent. When several
+    cells run, its owner is unknown, and it counts for each. Not covered: without process
     namespaces, a program that has left its parents is not found.
     """
 
     def __init__(self, roots: Iterable[int], home: Path) -> None:
-        """Takes note of what is there before the first cell.
+        """Record what is there before the first cell.
 
         Args:
-            roots: the process that was started for the tree; with it, where there is one, the
-                process that becomes the parent of what cells leave behind.
-            home: the folder.
+            roots: the process that was started for the tree and, if there is one, the process
+                that becomes the parent of what cells leave behind.
+            home: the home folder.
         """
         self._roots = tuple(roots)
         self._own = frozenset(process_tree.walk(self._roots))
@@ -62,19 +62,19 @@ class SnapshotContext:
         self.home = home
         """The home folder, which every state may write."""
         self.before = disk_use((home,), threading.Event())
-        """What it took before the first cell."""
+        """Disk use of the home folder before the first cell."""
 
     def add(self, pid: int) -> None:
-        """A process is a state from now on."""
+        """Register a process as a state."""
         self._states.add(pid)
 
     def remove(self, pid: int) -> None:
-        """A state has ended. One that was not added is no error."""
+        """Remove a state that has ended; an unknown one is no error."""
         self._states.discard(pid)
 
     @contextmanager
     def busy(self, pid: int) -> Iterator[None]:
-        """Marks a process that runs a cell, or forks: what it starts is not left behind."""
+        """Mark a process that runs a cell or forks: what it starts is not left behind."""
         self._busy[pid] += 1
         try:
             yield
@@ -82,7 +82,7 @@ class SnapshotContext:
             self._busy -= Counter((pid,))
 
     def of_cell(self, pid: int) -> Iterator[int]:
-        """Returns the processes that count for a cell.
+        """Return the processes that count for a cell.
 
         Args:
             pid: the state in which it runs.
@@ -95,21 +95,21 @@ class SnapshotContext:
         return chain(process_tree.walk((pid,), self._states - {pid}), self._orphans(closed))
 
     def leaves_programs(self, pid: int) -> bool:
-        """Returns whether a state has started what goes on, or there is any that is nobody's."""
+        """Return whether a state has running programs, or there are any orphans."""
         return any(chain(self.programs(pid), self._orphans(self._states | self._busy.keys())))
 
     def programs(self, pid: int) -> list[int]:
-        """Returns the processes below a state that are no states."""
+        """Return the processes below a state that are not states."""
         return [found for found in process_tree.walk((pid,), self._states - {pid}) if found != pid]
 
     def _orphans(self, closed: Collection[int] = ()) -> Iterator[int]:
-        # The sets as they are now: a thread may go through the processes.
+        # Copies of the sets, because a thread may iterate over the processes.
         return _running(process_tree.walk(self._roots, frozenset(closed)), self._own | self._states)
 
     async def reap_orphans(self) -> None:
-        """Ends what cells left behind, but for `kill_reparented`; while no state is at work."""
+        """End what cells left behind, except below waiting states; call it while no state works."""
         near = frozenset(self._states)
-        with contextlib.suppress(OSError):  # what can't be looked for now counts until it is found
+        with contextlib.suppress(OSError):  # what can't be searched now counts until it is found
             if not process_tree.end_all(lambda: self._orphans(near)):
                 return
             for _ in range(round(_GONE_S / _POLL_S)):
@@ -118,15 +118,15 @@ class SnapshotContext:
                 await asyncio.sleep(_POLL_S)
 
     def kill_reparented(self) -> None:
-        """Ends what is below states that wait, too; while no state is at work."""
+        """End orphans below waiting states, too; call it while no state works."""
         with contextlib.suppress(OSError):
             process_tree.end_all(self._orphans)
 
     def tidy_home(self, limit_bytes: int) -> None:
-        """Makes the home folder as new if it takes more than half of the limit on disk.
+        """Reset the home folder if it has grown by more than half of the disk limit.
 
         Args:
-            limit_bytes: of a state; a home that is full would end every cell of the tree.
+            limit_bytes: the disk limit of a state; a full home would end every cell of the tree.
         """
         used = disk_use((self.home,), threading.Event(), self.before.size_bytes + limit_bytes)
         if used.closed or used.size_bytes - self.before.size_bytes > limit_bytes // 2:
@@ -135,7 +135,7 @@ class SnapshotContext:
 
 
 def _running(pids: Iterable[int], known: Collection[int]) -> Iterator[int]:
-    """Those that are not known and have not ended: a state that has waits to be reaped."""
+    """Return processes that are not known and have not ended: an ended state may not be reaped."""
     return (pid for pid in pids if pid not in known and not process_tree.is_ended(pid))
 
 
@@ -143,11 +143,11 @@ class SnapshotProcess(ForkedKernel):
     """A running state; ended by `stop`, or with the first state of its tree."""
 
     def __init__(self, folder: Path, context: SnapshotContext) -> None:
-        """Starts nothing; `fork` does.
+        """Prepare the handle; `fork` starts the process.
 
         Args:
-            folder: where it works; it is made by the process itself.
-            context: of its tree.
+            folder: its working folder, which the process itself creates.
+            context: the context of its tree.
         """
         super().__init__()
         self._cell = ExitStack()
@@ -156,19 +156,19 @@ class SnapshotProcess(ForkedKernel):
         self.folder = folder
         """Its working folder."""
         self.context = context
-        """What it shares with the other states of its tree."""
+        """The context that it shares with the other states of its tree."""
 
     @classmethod
     async def fork(
         cls, parent: ForkedKernel, folder: Path, limits: Limits, context: SnapshotContext
     ) -> SnapshotProcess | None:
-        """Returns a fork of a process; `None` where that one is gone or can't be forked.
+        """Return a fork of a process, or `None` if that process is gone or can't be forked.
 
         Args:
-            parent: nothing runs in it, and nothing is asked of it meanwhile.
-            folder: for the new one to work in.
-            limits: what the new one may use.
-            context: of their tree.
+            parent: the process, in which nothing runs and which gets no other request meanwhile.
+            folder: the working folder of the new process.
+            limits: what the new process may use.
+            context: the context of their tree.
 
         Raises:
             KernelStartError: this process can open no connection to it.
@@ -215,10 +215,10 @@ class SnapshotProcess(ForkedKernel):
         return True
 
     def begin_cell(self) -> None:
-        """A cell is about to run: watch it. Afterwards its children are states, not programs.
+        """Watch the cell that is about to run. After the cell, its children are states.
 
-        What counts is how its folder has grown since it was forked, whichever of its cells did
-        it, and how the home folder has since the tree began.
+        The disk limit applies to the growth of its folder since the fork, whichever cell caused
+        it, and to the growth of the home folder since the tree began.
         """
         if self.kernel_pid is not None:
             pid, context = self.kernel_pid, self.context
@@ -229,7 +229,7 @@ class SnapshotProcess(ForkedKernel):
         super().begin_cell()
 
     def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes."""
+        """Stop watching the cell, which has ended; return its peak memory in bytes."""
         peak = super().finish_cell()
         self._cell.close()
         self._watchdog = None
@@ -238,19 +238,19 @@ class SnapshotProcess(ForkedKernel):
         return peak
 
     def _signal(self) -> None:
-        """Kills the process; one that never got ready has ended by itself."""
+        """Kill the process; one that never got ready has ended by itself."""
         super()._signal()
         if self._handle < 0:
             self._died()
 
     @property
     def has_programs(self) -> bool:
-        """Whether what its cell has started may go on: it would do so unwatched."""
+        """Whether programs that its cell started may keep running, which nothing would watch."""
         if self.kernel_pid is None:
             return False
         try:
             return self.context.leaves_programs(self.kernel_pid)
-        except OSError:  # it can't be seen that there are none
+        except OSError:  # their absence can't be checked
             return True
 
     def _ended(self) -> None:
@@ -262,17 +262,17 @@ class SnapshotProcess(ForkedKernel):
         super()._died()
 
     async def kill(self) -> None:
-        """Ends the process and the programs that it started; returns when it is gone."""
+        """End the process and the programs that it started; return when it is gone."""
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # it starts no others
+                signal.pidfd_send_signal(self._handle, signal.SIGSTOP)  # so it starts no others
             with contextlib.suppress(OSError):  # what can't be found now is ended with the orphans
                 process_tree.end_all(partial(self.context.programs, self.kernel_pid or 0))
             self._signal()
             await self.dead.wait()
 
     async def stop(self) -> None:
-        """Ends the process and removes its folder. Safe to call again."""
+        """End the process and remove its folder. Safe to call again."""
         await self.kill()
         if self._handle >= 0:
             asyncio.get_running_loop().remove_reader(self._handle)

@@ -17,11 +17,11 @@ __all__ = ["TextStream", "WorkerChannel"]
 
 PIECE_CHARACTERS = 8 * 1024
 PROMPT_LINES = 200
-"""So many pieces of a cell are sent line by line: they arrive even when the process is killed."""
+"""Pieces of a cell that are sent line by line, to arrive even if the process is killed."""
 PAUSE_S = 0.05
-"""Afterwards a line is sent when the last piece is this old."""
+"""Seconds since the last piece after which a later line is sent at once."""
 ERROR_CHARACTERS = 128 * 1024
-"""The parent keeps half of that; a text of many megabytes would not fit into a message."""
+"""Longest text of an error. The parent keeps half; many megabytes would not fit into a message."""
 
 DESCRIPTORS_AT_ONCE = 3
 _READ_BYTES = 64 * 1024
@@ -29,26 +29,26 @@ _HELD = (signal.SIGINT, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2, signal.S
 
 
 class WorkerChannel:
-    """Sends and receives messages; each is sent whole or not at all, whatever interrupts.
+    """Channel whose messages are sent completely or not at all, whatever interrupts.
 
-    A process that a cell has forked off owns no channel: what it sends is dropped, and its
-    streams write to the file descriptors, which the parent reads too.
+    A process that a cell has forked off owns no channel. What it sends is dropped, and its streams
+    write to the file descriptors, which the parent reads too.
     """
 
     def __init__(self, connection: socket.socket) -> None:
-        """Takes over the socket.
+        """Take over the socket.
 
         Args:
-            connection: blocking: a parent that can't keep up holds the worker back.
+            connection: a blocking socket, so that a slow parent slows the worker down.
         """
         self.adopt(connection)
 
     def let_go(self) -> None:
-        """Leaves the connection to another process; the descriptor stays open."""
+        """Leave the connection to another process; the descriptor stays open."""
         self._connection.detach()
 
     def adopt(self, connection: socket.socket) -> None:
-        """Makes the current process the owner, with a connection of its own.
+        """Make the current process the owner, with a connection of its own.
 
         Args:
             connection: as for the first owner.
@@ -66,15 +66,15 @@ class WorkerChannel:
         return os.getpid() == self._owner
 
     def send(self, kind: str, content: Mapping[str, Any]) -> None:
-        """Sends one message; one that is too long is told, not sent.
+        """Send one message; of one that is too long, report only the size.
 
         Args:
-            kind: what it is.
-            content: as `frames.encode` takes it.
+            kind: the kind of the message.
+            content: content as `frames.encode` accepts it.
 
         Raises:
             OSError: the parent is gone.
-            ValueError: the content has no form in JSON.
+            ValueError: the content can't be written as JSON.
         """
         if not self.is_owned:
             return
@@ -91,7 +91,7 @@ class WorkerChannel:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _HELD)
 
     def send_error(self, name: str, message: str, lines: list[str]) -> None:
-        """Sends the exception that ended a cell.
+        """Send the exception that ended a cell.
 
         Args:
             name: its class.
@@ -109,10 +109,10 @@ class WorkerChannel:
         self.send("error", {"ename": name, "evalue": message, "traceback": lines})
 
     def receive(self) -> FrameMessage | None:
-        """Returns the next message; `None` when the parent is gone.
+        """Return the next message, or `None` if the parent is gone.
 
         Raises:
-            FrameError: what came is no message.
+            FrameError: what came is not a message.
             OSError: the socket was closed here.
         """
         while not self._arrived:
@@ -126,7 +126,7 @@ class WorkerChannel:
         return self._arrived.pop(0)
 
     def take_descriptors(self) -> list[int]:
-        """Returns the descriptors that came with the messages so far; they are the caller's."""
+        """Return the descriptors that came with the messages so far; the caller owns them."""
         taken, self._descriptors = self._descriptors, []
         return taken
 
@@ -142,11 +142,11 @@ class TextStream(io.TextIOBase):
     encoding = "UTF-8"
 
     def __init__(self, channel: WorkerChannel, name: Literal["stdout", "stderr"]) -> None:
-        """Writes nothing yet.
+        """Create the stream.
 
         Args:
-            channel: where it sends to.
-            name: which of the two it is.
+            channel: the channel that it sends to.
+            name: which of the two streams it is.
         """
         self._channel = channel
         self.name = name
@@ -158,25 +158,25 @@ class TextStream(io.TextIOBase):
         self._pieces = 0
 
     def begin_cell(self) -> None:
-        """Lines are sent one by one again."""
+        """Send lines one by one again."""
         self._pieces = 0
 
     def fileno(self) -> int:
-        """The descriptor on which other programs may write: the parent reads it as well."""
+        """Return the descriptor that other programs may write to; the parent reads it as well."""
         return self._descriptor
 
     def writable(self) -> bool:
-        """It is."""
+        """Return `True`."""
         return True
 
     def write(self, text: str) -> int:
-        """Takes some text; it is sent at the end of the line, or a little later.
+        """Write some text, which is sent at the end of the line or a little later.
 
         Args:
-            text: as it is.
+            text: the text, sent unchanged.
 
         Raises:
-            TypeError: it is no text.
+            TypeError: it is not a string.
             OSError: the parent is gone.
         """
         if not isinstance(text, str):
@@ -195,7 +195,7 @@ class TextStream(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Sends what has been gathered, and that it was flushed: programs may have printed, too.
+        """Send what has been gathered, marked as flushed: programs may have printed, too.
 
         Raises:
             OSError: the parent is gone.
@@ -204,7 +204,7 @@ class TextStream(io.TextIOBase):
             self._send(is_flush=True)
 
     def drain(self) -> None:
-        """Sends what has been gathered; the parent flushes by itself before what comes next.
+        """Send what has been gathered; the parent flushes by itself before what comes next.
 
         Raises:
             OSError: the parent is gone.

@@ -1,9 +1,8 @@
 """The parent's end of a worker: sends cells, sorts what comes back, reads what programs print.
 
-Covered: whatever the worker writes, memory here stays bounded and nothing is raised: a message
-that is none ends the connection; the two streams keep the order that ipykernel gives them. Not
-covered: the truth of a message; the order of what a cell and what a program that it started print
-within the same moment.
+Covered: whatever the worker writes, memory here stays bounded and nothing is raised. An invalid
+message ends the connection. The two streams keep the order that ipykernel gives them. Not covered:
+the truth of a message, and the order of what a cell and its programs print at the same moment.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ _READ_BYTES = 256 * 1024
 _CREDENTIALS = struct.Struct("3i")
 _LOG_CHARACTERS = 2000
 _SILENT = ("started", "cut")
-"""What is no output: the streams go on over it."""
+"""Kinds of message that are not output and do not interrupt the streams."""
 _Content = dict[str, Any]
 HELD_S = 0.2
-"""ipykernel sends what a stream has gathered so long after the first of it."""
+"""Seconds after a stream's first text at which ipykernel sends what the stream has gathered."""
 HELD_CHARACTERS = 64 * 1024
 
 
@@ -40,11 +39,11 @@ class WorkerClient:
     """A socket and two pipes, read all the time and by nobody else; implements `CellChannel`."""
 
     def __init__(self, connection: socket.socket, pipes: dict[int, str]) -> None:
-        """Starts to read.
+        """Start to read.
 
         Args:
-            connection: to the worker.
-            pipes: descriptors of what its programs print, to the name of the stream.
+            connection: the socket to the worker.
+            pipes: descriptors of what its programs print, mapped to the name of the stream.
         """
         self._connection = connection
         self._decoders = {
@@ -61,15 +60,15 @@ class WorkerClient:
         self._pid: int | None = None
         self._is_open = True
         self.log = ""
-        """The last that it printed before its first cell."""
+        """The last text that it printed before it was ready."""
         self.ready: asyncio.Future[tuple[int, _Content]] = (
             asyncio.get_running_loop().create_future()
         )
         """The worker's process id on this machine, and its layers."""
         self.on_fault: Callable[[str], None] = lambda _: None
-        """Gets the reason when the worker breaks the connection off, or the rules."""
+        """Called with the reason when the worker closes the connection or breaks its rules."""
         connection.setblocking(False)
-        # The system itself says which process sent the first message, in the numbers used here.
+        # The system reports which process sent the first message, by its id on this machine.
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         loop = asyncio.get_running_loop()
         loop.add_reader(connection, self._read)
@@ -77,29 +76,29 @@ class WorkerClient:
             loop.add_reader(descriptor, self._read_pipe, descriptor)
 
     async def settle(self) -> None:
-        """Returns when the worker has finished all that was sent to it before."""
+        """Return when the worker has finished all earlier requests."""
         await self._request("ping", {})
 
     async def fork(self, folder: str, descriptors: list[int]) -> str:
-        """Asks the worker to fork itself; returns why it can't, empty when it did.
+        """Ask the worker to fork itself; return why it can't, or an empty string if it did.
 
         Args:
-            folder: for the new process to work in.
-            descriptors: its end of the connection, then where it writes what programs print.
+            folder: the working folder of the new process.
+            descriptors: its end of the connection, then the pipes for what programs print.
 
         Raises:
             OSError: the worker is gone.
         """
-        async with self._forking:  # a worker takes all descriptors that have come for one fork
+        async with self._forking:  # a worker uses all descriptors that have come for one fork
             reply = await self._request("fork", {"folder": folder}, descriptors=descriptors)
         return "" if reply["status"] == "ok" else str(reply.get("evalue") or "it could not")
 
     async def execute(self, source: str, execution: Execution) -> None:
-        """Runs a cell; returns when its reply and its last output have come.
+        """Run a cell; return when its reply and its last output have come.
 
         Args:
             source: the code.
-            execution: gathers what comes.
+            execution: collects what comes.
         """
         try:
             execution.reply = await self._request(
@@ -129,7 +128,7 @@ class WorkerClient:
             async with self._sending:
                 if execution is not None:
                     self._running = (number, execution)
-                with contextlib.suppress(OSError):  # it died: whoever waits hears of that
+                with contextlib.suppress(OSError):  # it died, and its waiters learn of that
                     if descriptors:
                         socket.send_fds(self._connection, [data[:1]], descriptors)
                         data = data[1:]
@@ -139,7 +138,7 @@ class WorkerClient:
             self._replies.pop(number, None)
 
     def finish(self) -> None:
-        """Takes what is still there of a worker that has ended, as far as it goes."""
+        """Read what a worker that has ended left in the socket and the pipes."""
         if self._is_open:
             self._read_pipes()
             while self._is_open and self._read():
@@ -147,7 +146,7 @@ class WorkerClient:
         self._order.flush_all()
 
     def close(self) -> None:
-        """Stops reading and closes everything. Safe to call again."""
+        """Stop reading and close everything. Safe to call again."""
         for descriptor in list(self._pipes):
             self._close_pipe(descriptor)
         if self._connection.fileno() >= 0:
@@ -160,7 +159,7 @@ class WorkerClient:
         asyncio.get_running_loop().remove_reader(self._connection)
 
     def _read(self) -> bool:
-        """Reads some messages; returns whether there may be more."""
+        """Read some messages; return whether there may be more."""
         self._read_pipes()  # what was printed before a message comes before it
         try:
             data = self._receive()
@@ -218,7 +217,7 @@ class WorkerClient:
         elif kind == "cut":
             execution.collector.cut_bytes += content["bytes"]
         else:
-            # What can't be measured is no output: nested too deeply, or text of half a character.
+            # Drop what can't be measured: nested too deeply, or text with half a character.
             with contextlib.suppress(ValueError, RecursionError):
                 execution.collector.add(kind, content)
         _note_flood(execution, execution.collector)
@@ -258,18 +257,18 @@ def _note_flood(execution: Execution, collector: OutputCollector) -> None:
 
 
 class StreamOrder:
-    """Puts the pieces of standard output and standard error into ipykernel's order.
+    """Pieces of standard output and standard error, put into ipykernel's order.
 
     A worker sends its lines as they are written: a line out, a line of errors, a line out. A
     kernel gathers each stream for a fifth of a second: two lines out, then the errors. Models are
-    trained on the one and meet the other: both must read the same.
+    trained on one and used with the other, so both must read the same.
     """
 
     def __init__(self, emit: Callable[[str, str], None]) -> None:
-        """Starts empty.
+        """Start with no pieces.
 
         Args:
-            emit: gets the name of a stream and its text, in the order of ipykernel.
+            emit: called with the name of a stream and its text, in the order of ipykernel.
         """
         self._emit = emit
         self._parts: dict[str, list[str]] = {}
@@ -277,12 +276,12 @@ class StreamOrder:
         self._size = 0
 
     def add(self, name: str, text: str, at: float, is_flush: bool = False) -> None:
-        """Takes one piece.
+        """Add one piece.
 
         Args:
             name: the stream.
             text: its text.
-            at: when it was written, on the clock of `time.monotonic`.
+            at: when it was written, in seconds of `time.monotonic`.
             is_flush: whether the program flushed the stream after it.
         """
         for due, late in sorted((due, late) for late, due in self._due.items()):
@@ -298,7 +297,7 @@ class StreamOrder:
             self.flush_all()
 
     def flush(self, name: str) -> None:
-        """Emits what one stream has gathered."""
+        """Emit what one stream has gathered."""
         parts = self._parts.pop(name, [])
         self._due.pop(name, None)
         text = "".join(parts)
@@ -307,6 +306,6 @@ class StreamOrder:
             self._emit(name, text)
 
     def flush_all(self) -> None:
-        """Emits what both have gathered, standard output first."""
+        """Emit what both streams have gathered, standard output first."""
         for name in ("stdout", "stderr"):
             self.flush(name)

@@ -1,7 +1,7 @@
-"""The whole life of a worker, from the fork of its zygote to its end.
+"""The life of a worker, from the fork of its zygote to its end.
 
-Covered: it has three descriptors and no others, an environment and random numbers of its own.
-Not covered: addresses and the hash of text are the same in all workers of a zygote.
+Covered: it has three descriptors and no others, and its own environment and random numbers.
+Not covered: addresses and string hashes are the same in all workers of a zygote.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from kernel_sandbox.forkserver.jail import join
 __all__ = ["DESCRIPTORS", "WorkerOrder", "live"]
 
 DESCRIPTORS = 3
-"""Of a worker: its connection, and what its output and its errors are printed to."""
+"""Number of descriptors of a worker: its connection, standard output and standard error."""
 _CONNECTION = 3
 _HIGHEST = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOrder:  # pragma: no cover (lives in the zygote)
-    """What was asked of a zygote: one worker."""
+    """Request to a zygote for one worker."""
 
     number: int
-    """Of the request."""
+    """The number of the request."""
     policy: ConfinementSpec
-    """What the worker is confined to."""
+    """The confinement of the worker."""
     environment: dict[str, str]
     """All of its variables."""
     descriptors: tuple[int, ...]
-    """`DESCRIPTORS` of them."""
+    """Its descriptors, `DESCRIPTORS` in number."""
 
     def close(self) -> None:
-        """Closes the descriptors."""
+        """Close the descriptors."""
         for descriptor in self.descriptors:
             os.close(descriptor)
 
 
 def live(order: WorkerOrder, first: int) -> NoReturn:  # pragma: no cover (runs in the worker)
-    """Makes this new process a worker, which takes cells until its connection ends.
+    """Make this new process a worker, which runs cells until its connection ends.
 
     Args:
-        order: what was asked for.
-        first: descriptor of the first process of its jail; -1 where it has none.
+        order: the request.
+        first: descriptor of the first process of its jail; -1 if it has none.
     """
     status = 1
     try:
@@ -68,14 +68,14 @@ def live(order: WorkerOrder, first: int) -> NoReturn:  # pragma: no cover (runs 
             os.chdir(order.policy.workspace)
         enter = contained if first < 0 else confined
         status = enter(order.policy, lambda layers: _serve_cells(order.policy, layers))
-    except BaseException:  # noqa: BLE001 (told, and the process ends)
+    except BaseException:  # noqa: BLE001 (reported, and the process ends)
         sys.excepthook(*sys.exc_info())
     finally:
         os._exit(status)
 
 
 def _keep(descriptors: Sequence[int]) -> None:  # pragma: no cover
-    """Makes the connection number 3, the two pipes 1 and 2, and closes all others."""
+    """Make the connection descriptor 3 and the two pipes 1 and 2; close all others."""
     least = _CONNECTION + 1
     connection, *pipes = [fcntl.fcntl(source, fcntl.F_DUPFD, least) for source in descriptors]
     os.dup2(connection, _CONNECTION, inheritable=False)
@@ -103,7 +103,7 @@ def _serve_cells(policy: ConfinementSpec, containment: Containment) -> int:  # p
 
 
 def _refresh(overlay: str) -> None:  # pragma: no cover
-    """Forgets what this process inherited and must not share with its siblings."""
+    """Reset what this process inherited and must not share with its siblings."""
     random.seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()

@@ -1,4 +1,4 @@
-"""One live worker: forked by a zygote, with folders and a watchdog of its own."""
+"""One running worker, forked by a zygote, with its own folders and watchdog."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ _KILL_WAIT_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
-    """How a worker is started."""
+    """Options for starting a worker."""
 
     isolate: bool = True
-    """Whether to use namespaces where the machine has them."""
+    """Whether to use namespaces if the machine has them."""
     overlay: Path | None = None
     """A folder of added packages that its cells may import."""
     watched: bool = True
-    """Whether its memory is watched; not where its forks are states, watched one by one."""
+    """Whether its memory is watched; false if its forks are states, watched one by one."""
     group_bytes: int | None = None
-    """What its control group may hold, bytes; `None` for the memory that it may use."""
+    """Memory limit of its control group, bytes; `None` for the memory that it may use."""
     keeps_ledger: bool = True
-    """Whether it notes what its cells do to the data."""
+    """Whether it records what its cells do to the data."""
 
 
 class WorkerProcess(ForkedKernel):
@@ -59,12 +59,12 @@ class WorkerProcess(ForkedKernel):
         workspace: Workspace,
         options: WorkerOptions,
     ) -> None:
-        """Starts nothing yet.
+        """Prepare the worker; `start` starts it.
 
         Args:
-            zygote: what forks it.
+            zygote: the zygote that forks it.
             limits: what the worker may use.
-            workspace: where it works and what it reads.
+            workspace: its working folder and what it may read.
             options: how to start it.
         """
         super().__init__()
@@ -77,10 +77,10 @@ class WorkerProcess(ForkedKernel):
         self._fence: Fence | None = None
         self._layer: WorkspaceLayer | None = None
         self.containment = Containment()
-        """The layers that hold around it."""
+        """The layers around it."""
 
     async def start(self) -> None:
-        """Forks the process and returns when it takes cells.
+        """Fork the process; return when it accepts cells.
 
         Raises:
             KernelStartError: it ended, or did not answer in time.
@@ -116,7 +116,7 @@ class WorkerProcess(ForkedKernel):
             self._process = await self._zygote.spawn(policy, variables, descriptors)
         self._tasks.append(asyncio.create_task(self._await_death(self._process)))
         reported = Containment.from_json(await self._await_ready(self.channel))
-        # Its monitor may have forked it before anybody knew of either: each is put there by itself.
+        # Its monitor may have forked it before either was known, so each is added by itself.
         for pid in (self._process.pid, self.kernel_pid or 0):
             fence.add(pid)
         self.containment = reported.with_layers([fence.layer(reported)])
@@ -139,12 +139,12 @@ class WorkerProcess(ForkedKernel):
 
     @property
     def layer(self) -> WorkspaceLayer | None:
-        """The layer above its working folder; `None` where there is none."""
+        """The layer above its working folder, or `None` if there is none."""
         return self._layer if self.containment.is_active("workspace_layer") else None
 
     @property
     def roots(self) -> tuple[int, ...]:
-        """The process that was started, and the one that gets what it leaves behind, if any."""
+        """The process that was started, and the one that inherits its orphans, if any."""
         process = self._process
         found = () if process is None else (process.pid, process.orphans)
         return tuple(pid for pid in found if pid is not None)
@@ -167,7 +167,7 @@ class WorkerProcess(ForkedKernel):
         self._died()
 
     def _signal(self) -> None:
-        """Kills the worker; its monitor then ends what it started, and itself."""
+        """Kill the worker; its monitor then ends what it started, and itself."""
         super()._signal()
         process = self._process
         if self._handle < 0 and process is not None and not process.ended.done():
@@ -175,7 +175,7 @@ class WorkerProcess(ForkedKernel):
                 os.kill(process.pid, signal.SIGKILL)
 
     async def kill(self) -> None:
-        """Ends the process with all that it started; returns when they are gone."""
+        """End the process and all that it started; return when they are gone."""
         process = self._process
         if process is None or self.dead.is_set():
             return
@@ -191,7 +191,7 @@ class WorkerProcess(ForkedKernel):
             await self.dead.wait()
 
     async def stop(self) -> None:
-        """Ends the worker and removes its private folder. Safe to call again."""
+        """End the worker and remove its private folder. Safe to call again."""
         await self.kill()
         await self._release()
         if self._fence is not None:

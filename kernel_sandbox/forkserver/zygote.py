@@ -1,7 +1,7 @@
-"""A warm process that workers are forked from: the libraries of data analysis are imported once.
+"""A warm process that workers are forked from: it imports the data analysis libraries once.
 
 Started as `python -I -m kernel_sandbox.forkserver.zygote FD PARENT ISOLATE MODULE...`. It runs no
-cell itself: it forks, the child confines itself, and only then takes code.
+cell itself: it forks, and the child confines itself before it accepts code.
 
 Covered: it dies with the process that started it, and every worker dies with it.
 Not covered: without process namespaces, what a worker leaves behind is ended only when a worker of
@@ -43,7 +43,7 @@ DEFAULT_MODULES = (
     *("sklearn.cluster", "sklearn.metrics", "sklearn.preprocessing", "sklearn.pipeline"),
     *("matplotlib", "matplotlib.font_manager", "matplotlib.figure"),
 )
-"""Imported before the fork, those that are installed. None may start a thread that it needs."""
+"""Modules imported before the fork, if installed. None may start a thread that it needs."""
 
 _REQUEST_BYTES = 256 * 1024
 
@@ -51,10 +51,10 @@ _REQUEST_BYTES = 256 * 1024
 @dataclass(slots=True)
 class _Worker:  # pragma: no cover (lives in the zygote)
     number: int
-    """Of the request."""
+    """The number of the request."""
     pid: int
     first: int = -1
-    """Descriptor of the first process of its jail; -1 where it has none."""
+    """Descriptor of the first process of its jail; -1 if it has none."""
     status: int = 0
 
 
@@ -70,11 +70,11 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             self._selector.register(jailer, selectors.EVENT_READ, self._take_jail)
         self._asked: deque[WorkerOrder] = deque()
         self._workers: dict[int, _Worker] = {}
-        """By the descriptor of the process."""
+        """Workers by the descriptor of their process."""
         self._is_done = False
 
     def serve(self) -> None:
-        """Forks and reaps until the parent is gone."""
+        """Fork and reap until the parent is gone."""
         while not self._is_done:
             for key, _ in self._selector.select():
                 key.data()
@@ -88,7 +88,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         policy = ConfinementSpec.from_text(request["policy"])
         policy = replace(policy, parent_pid=self._pid, shares_users=self._shares_users)
         order = WorkerOrder(request["id"], policy, request["environment"], tuple(descriptors))
-        if len(descriptors) < DESCRIPTORS:  # this process has too many open to take all of them
+        if len(descriptors) < DESCRIPTORS:  # this process has too many open to receive all of them
             self._refuse(order, OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
         elif self._jailer is None or policy.no_view:
             self._fork(order)
@@ -110,7 +110,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             return
         except OSError as error:
             sys.stderr.write(f"no jail: {error}\n")
-            self._fork(self._asked.popleft())  # makes the namespaces itself
+            self._fork(self._asked.popleft())  # creates the namespaces itself
             return
         order = self._asked.popleft()
         try:
@@ -122,7 +122,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         self._fork(order, first)
 
     def _do_without_jails(self, jailer: Jailer, reason: Exception) -> None:
-        """The jailer is gone: workers make their namespaces themselves from now on."""
+        """Let workers create their own namespaces from now on, because the jailer is gone."""
         sys.stderr.write(f"no jails any more: {reason}\n")
         self._selector.unregister(jailer)
         self._jailer = None
@@ -146,10 +146,10 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         self._tell(event="started", id=order.number, pid=number_outside(handle), orphans=orphans)
 
     def _forked(self, order: WorkerOrder, first: int) -> tuple[_Worker, int]:
-        """Forks; returns the worker and a descriptor of its process.
+        """Fork, and return the worker and a descriptor of its process.
 
         Raises:
-            OSError: the system does not let it, or the jail has ended; nothing runs.
+            OSError: the system does not permit it, or the jail has ended; nothing runs.
         """
         with children_elsewhere() if first >= 0 else contextlib.nullcontext():
             if first >= 0:
@@ -166,7 +166,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             raise
 
     def _refuse(self, order: WorkerOrder, error: OSError) -> None:
-        """One worker that can't be is no reason to end the others."""
+        """Report that a worker can't be forked; the others keep running."""
         order.close()
         self._tell(event="refused", id=order.number, reason=str(error))
 
@@ -181,7 +181,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
             return
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(worker.first, signal.SIGKILL)
-        # It ends once all that is left in the jail has.
+        # It ends once everything left in the jail has ended.
         self._selector.register(worker.first, selectors.EVENT_READ, lambda: self._buried(worker))
 
     def _buried(self, worker: _Worker) -> None:
@@ -190,7 +190,7 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
         self._tell(event="ended", id=worker.number, status=worker.status)
 
     def _reap_orphans(self) -> None:
-        """Ends what is a child of this process, and no worker: its own parent let go of it."""
+        """End children of this process that are not workers: their own parents left them behind."""
         known = {worker.pid for worker in self._workers.values()}
         while orphans := children_here() - known:
             for pid in orphans:
@@ -199,16 +199,16 @@ class _Zygote:  # pragma: no cover (runs in a process of its own)
                     os.waitpid(pid, 0)
 
     def _tell(self, **event: Any) -> None:
-        with contextlib.suppress(OSError):  # the parent is gone: the next look ends this process
+        with contextlib.suppress(OSError):  # the parent is gone: the next read ends this process
             self._control.send(json.dumps(event).encode())
 
 
 def _warm(modules: list[str]) -> None:  # pragma: no cover
-    """Imports what cells need, and does once what is slow the first time."""
+    """Import what cells need, and do once what is slow the first time."""
     from kernel_sandbox.forkserver import cell_loop, forking  # noqa: PLC0415, F401 (for the children)
     from kernel_sandbox.forkserver.shell import make_shell  # noqa: PLC0415
 
-    # First: libraries look for a shell when they are imported, and settle how they print.
+    # The shell comes first: libraries look for one on import and decide how they print.
     shell = make_shell()
     with shell.builtin_trap:
         for name in modules:
@@ -216,7 +216,7 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
                 importlib.import_module(name)
     if "matplotlib" in sys.modules:  # a kernel that is not forked finds it in its home
         sys.modules["matplotlib"].rc_file(chart_style())
-    with contextlib.suppress(Exception):  # of another pandas: then there is no ledger
+    with contextlib.suppress(Exception):  # on an unknown pandas there is no ledger
         shell.ledger.prepare()
     shell.run_cell("pass")  # leaves no trace: no value, no history
     try:
@@ -229,18 +229,18 @@ def _warm(modules: list[str]) -> None:  # pragma: no cover
 
 
 def main(arguments: list[str]) -> None:  # pragma: no cover
-    """Becomes a zygote.
+    """Become a zygote.
 
     Args:
-        arguments: the descriptor of the control socket, the process that starts this one,
-            whether to use namespaces (`ISOLATED`), and the modules to import.
+        arguments: the descriptor of the control socket, the id of the process that starts this
+            one, whether to use namespaces (`ISOLATED`), and the modules to import.
     """
     descriptor, parent, isolate, *modules = arguments
     privileges.die_with_parent(int(parent))
     prepare_confinement()
     jailer = None
     if isolate == ISOLATED:
-        with contextlib.suppress(OSError):  # then each worker makes its own namespaces, or none
+        with contextlib.suppress(OSError):  # then each worker creates its own namespaces, or none
             jailer = split_off()
     privileges.become_subreaper()
     signal.signal(signal.SIGINT, signal.SIG_IGN)

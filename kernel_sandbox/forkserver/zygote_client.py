@@ -1,4 +1,4 @@
-"""The parent's handle on a zygote: starts it, asks it for workers, hears how they end."""
+"""The parent's handle on a zygote: starts it, requests workers, receives how they end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ForkedWorker:
     orphans: int | None
     """The process that becomes the parent of what the worker leaves behind, if there is one."""
     ended: asyncio.Future[int]
-    """Its exit status once it has ended; that of a kill where its zygote died."""
+    """Its exit status once it has ended; the status of a kill if its zygote died."""
 
 
 class Zygote(AsyncResource):
@@ -51,11 +51,11 @@ class Zygote(AsyncResource):
     """
 
     def __init__(self, modules: Sequence[str] = DEFAULT_MODULES, *, isolate: bool = True) -> None:
-        """Starts nothing yet.
+        """Create the handle; the process starts later.
 
         Args:
-            modules: what to import before the first fork; those that are missing are left out.
-            isolate: whether to use namespaces where the machine has them.
+            modules: what to import before the first fork; missing modules are left out.
+            isolate: whether to use namespaces if the machine has them.
         """
         self._isolate = isolate
         self._modules = tuple(modules)
@@ -73,32 +73,32 @@ class Zygote(AsyncResource):
         self._is_closed = False
 
     async def _open(self) -> None:
-        """Starts the process; returns when its modules are imported.
+        """Start the process; return when its modules are imported.
 
         Raises:
-            KernelStartError: it did not come up.
-            SessionClosedError: it was closed before.
+            KernelStartError: it did not start.
+            SessionClosedError: the handle was closed before.
         """
         await self._ensure()
 
     @property
     def pid(self) -> int | None:
-        """Its process id, not that of its monitor; `None` while there is none."""
+        """The zygote's process id, not its monitor's; `None` while there is none."""
         return self._pid
 
     async def spawn(
         self, policy: ConfinementSpec, variables: Mapping[str, str], descriptors: Sequence[int]
     ) -> ForkedWorker:
-        """Forks a worker.
+        """Fork a worker.
 
         Args:
-            policy: what it is confined to; the zygote fills in whose child it is.
-            variables: its whole environment.
-            descriptors: its end of the connection, then where it writes standard output and
-                standard error. They stay open here.
+            policy: its confinement; the zygote fills in the parent process.
+            variables: its complete environment.
+            descriptors: its end of the connection, then its standard output and standard error.
+                They stay open here.
 
         Raises:
-            KernelStartError: there is no zygote that could.
+            KernelStartError: no zygote can fork it.
             SessionClosedError: the zygote was closed.
         """
         await self._ensure()
@@ -126,14 +126,14 @@ class Zygote(AsyncResource):
             self._starting.pop(number, None)
 
     def _withdraw(self, number: int) -> None:
-        """Forgets a request that was not sent."""
+        """Forget a request that was not sent."""
         started = self._starting.pop(number)
         self._ended.pop(number, None)
         if not started.cancel():
-            started.exception()  # seen: the zygote ended
+            started.exception()  # marks the exception as retrieved: the zygote ended
 
     async def _send(self, data: bytes, descriptors: Sequence[int]) -> None:
-        """Sends a request, once the zygote has taken enough of those before it."""
+        """Send a request, once the zygote has read enough of the earlier ones."""
         async with self._sending:
             control = self._control
             while control is not None and control is self._control:
@@ -148,7 +148,7 @@ class Zygote(AsyncResource):
         raise KernelStartError("the zygote ended; try again")
 
     async def _writable(self, control: socket.socket) -> None:
-        """Returns when the socket takes more, or the zygote has ended."""
+        """Wait until the socket accepts more, or the zygote has ended."""
         loop = asyncio.get_running_loop()
         self._room.clear()
         loop.add_writer(control, self._room.set)
@@ -159,7 +159,7 @@ class Zygote(AsyncResource):
                 loop.remove_writer(control)
 
     async def close(self) -> None:
-        """Ends the zygote and every worker. Safe to call again."""
+        """End the zygote and every worker. Safe to call again."""
         self._is_closed = True
         await run_shielded(self._close())
 
@@ -168,10 +168,10 @@ class Zygote(AsyncResource):
             await self._end()
 
     async def _ensure(self) -> None:
-        """Starts the process unless it lives.
+        """Start the process unless it is running.
 
         Raises:
-            KernelStartError: it did not come up.
+            KernelStartError: it did not start.
             SessionClosedError: the handle was closed.
         """
         async with self._lock:
@@ -246,7 +246,7 @@ class Zygote(AsyncResource):
             starting = self._starting.get(event["id"])
             if starting is not None and not starting.done():
                 starting.set_result((event["pid"], event["orphans"]))
-            else:  # whoever asked has gone
+            else:  # the caller has gone
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(event["pid"], signal.SIGKILL)
         elif event["event"] == "refused":
@@ -261,7 +261,7 @@ class Zygote(AsyncResource):
                 ended.set_result(event["status"])
 
     def _lost(self) -> None:
-        """The zygote is gone, and every worker with it."""
+        """Clean up after a zygote that is gone, and every worker with it."""
         self._pid = None
         if self._control is not None:
             loop = asyncio.get_running_loop()
@@ -313,7 +313,7 @@ def _refusal(error: OSError, size_bytes: int) -> str:
 async def _end_unwanted(
     started: asyncio.Future[tuple[int, int | None]], ended: asyncio.Future[int]
 ) -> None:
-    """Ends a worker whose caller has gone, and returns when it no longer uses its folder."""
+    """End a worker whose caller has gone; return when it no longer uses its folder."""
     with contextlib.suppress(TimeoutError, KernelStartError):
         async with asyncio.timeout(_UNWANTED_S):
             pid, _ = await started

@@ -1,6 +1,6 @@
-"""A kernel that somebody else started, such as a Jupyter server, and on which cells run as well.
+"""A kernel that another owner started, such as a Jupyter server, and that runs our cells too.
 
-Covered: clock time, output, interrupting; memory and processes where the provisioner is ours.
+Covered: clock time, output and interrupts; memory and processes if the provisioner is ours.
 Not covered: what the other clients of the kernel run meanwhile. Cells queue behind theirs.
 """
 
@@ -33,20 +33,20 @@ _FIGURES_S = 5.0
 
 
 def sandbox_of(manager: Any) -> SandboxProvisioner | None:
-    """Returns the sandbox of a kernel; `None` where there is none, or it is switched off.
+    """Return the sandbox of a kernel, or `None` if it has none or the sandbox is off.
 
     Args:
-        manager: of the kernel.
+        manager: the manager of the kernel.
     """
     found = manager.provisioner
     return found if isinstance(found, SandboxProvisioner) and found.is_confined else None
 
 
 def reply_text(reply: Mapping[str, Any]) -> str | None:
-    """Returns the text of an expression's value; `None` where the reply has none.
+    """Return the text of an expression's value, or `None` if the reply has none.
 
     Args:
-        reply: to a request that asked for one, `value`; nothing of it is trusted.
+        reply: the untrusted reply to a request for the expression `value`.
     """
     value: object = reply
     for name in ("user_expressions", "value", "data", "text/plain"):
@@ -55,24 +55,26 @@ def reply_text(reply: Mapping[str, Any]) -> str | None:
 
 
 def _figures_source() -> str:
-    """Code that leaves no name behind in a person's kernel."""
+    """Return code that leaves no name behind in a user's kernel."""
     source = Path(figures.__file__).read_text("utf-8") + "\ntell_figures(_formatter)"
     own = "{'__name__': 'dm_jupyter_figures', '_formatter': get_ipython().display_formatter}"
     return f"exec({source!r}, {own})"
 
 
 class AttachedKernel(WatchedKernel):
-    """Implements `RunningKernel` on one process of a managed kernel, from `open` to `close`.
+    """A `RunningKernel` on one process of a managed kernel, from `open` to `close`.
 
-    After a restart it is `dead`: attach to the new process with a new one.
+    After a restart it is `dead`: attach to the new process with a new instance.
     """
 
     def __init__(self, manager: AsyncKernelManager, limits: Limits) -> None:
-        """Connects nothing yet.
+        """Prepare the attachment; `open` connects.
 
         Args:
-            manager: of a started kernel; it stays the owner, and nothing here shuts it down.
-            limits: of the cells that `run` runs. The process has those it was started with.
+            manager: the manager of a started kernel. It stays the owner; nothing here shuts the
+                kernel down.
+            limits: the limits of the cells that `run` runs. The process keeps those that it was
+                started with.
         """
         super().__init__()
         self._manager = manager
@@ -92,26 +94,26 @@ class AttachedKernel(WatchedKernel):
 
     @property
     def is_restricted(self) -> bool:
-        """Whether the kernel runs in our sandbox, and that is not switched off."""
+        """Whether the kernel runs in our sandbox and the sandbox is on."""
         return self._sandbox is not None
 
     @property
     def layer(self) -> WorkspaceLayer | None:
-        """The layer above the folder that the kernel works in; `None` where there is none."""
+        """The layer above the kernel's working folder, or `None` if there is none."""
         return self._sandbox.layer if self._sandbox is not None else None
 
     @property
     def channel(self) -> ZmqChannels:
-        """The channels."""
+        """The channels of the kernel."""
         return self._channel
 
     @property
     def exit_status(self) -> int | None:
-        """How the process ended."""
+        """The exit status of the process, if it has ended."""
         return None if self._process is None else self._process.poll()
 
     async def open(self) -> None:
-        """Connects; returns when the kernel answers, which it does after what it is running.
+        """Connect, and return when the kernel answers, which it does after its current work.
 
         Raises:
             KernelStartError: it ended, or there is no process.
@@ -129,11 +131,11 @@ class AttachedKernel(WatchedKernel):
     async def run(
         self, source: str, on_change: Callable[[Change], None] = lambda _: None
     ) -> CellResult:
-        """Runs one cell after whatever the kernel does now.
+        """Run one cell after the kernel's current work.
 
         Args:
             source: the code.
-            on_change: gets each change of the outputs, as it happens.
+            on_change: called with each change of the outputs, as it happens.
 
         Raises:
             KernelStartError: the kernel ended before the cell could begin.
@@ -146,12 +148,12 @@ class AttachedKernel(WatchedKernel):
             return await CellRun(self, self.limits, on_change).run(source)
 
     async def evaluate(self, source: str, expression: str, timeout_s: float) -> str | None:
-        """Returns the `repr` of an expression after a silent cell; `None` if that took too long.
+        """Return the `repr` of an expression after a silent cell; `None` if that took too long.
 
         Args:
             source: code to run first; it leaves no trace in the history.
-            expression: what to evaluate then.
-            timeout_s: how long to wait, the kernel's other work included.
+            expression: what to evaluate afterwards.
+            timeout_s: how long to wait, the kernel's other work included, seconds.
         """
         try:
             async with asyncio.timeout(timeout_s), self._lock:
@@ -161,25 +163,25 @@ class AttachedKernel(WatchedKernel):
         return reply_text(content)
 
     async def tell_figures(self) -> None:
-        """Has figures told in words, too; a restricted kernel does so by itself."""
+        """Make the kernel describe figures in words; a restricted kernel does so by itself."""
         if self.is_restricted or self._tells_figures:
             return
         self._tells_figures = True
         await self.evaluate(_figures_source(), "None", _FIGURES_S)
 
     def usage(self) -> tuple[consumption.Usage, float]:
-        """Returns what the kernel uses now, and its processor time in seconds."""
+        """Return the kernel's current usage, and its processor time in seconds."""
         pid = self._process.pid if self._process is not None else 0
         return consumption.measure_usage([pid], self.limits.memory_bytes), consumption.cpu_seconds(
             pid
         )
 
     async def interrupt(self) -> None:
-        """Interrupts the kernel as its kernelspec asks."""
+        """Interrupt the kernel as its kernelspec asks."""
         await self._manager.interrupt_kernel()
 
     async def kill(self) -> None:
-        """Ends the process; whoever manages the kernel may start another."""
+        """End the process; the kernel's manager may start another."""
         provisioner = self._provisioner
         is_same = provisioner is not None and provisioner is self._manager.provisioner
         if provisioner is not None and is_same and not self.dead.is_set():
@@ -188,16 +190,16 @@ class AttachedKernel(WatchedKernel):
         await self.dead.wait()
 
     async def close(self) -> None:
-        """Lets go of the kernel, which runs on. Safe to call again."""
+        """Disconnect from the kernel, which keeps running. Safe to call again."""
         await self._end_tasks()
         await self._channel.close()
         self._context.destroy(linger=0)
 
     async def _unless_dead(self, work: Any) -> None:
-        """Waits for the work; gives up when the kernel dies or does not answer.
+        """Wait for the work; give up when the kernel dies.
 
         Raises:
-            KernelStartError: it died, or is no kernel that answers.
+            KernelStartError: it died before the work was done.
         """
         doing = asyncio.ensure_future(work)
         dying = asyncio.create_task(self.dead.wait())

@@ -1,8 +1,8 @@
 """The IPython kernel of the sandbox, and the program that runs it.
 
-Covered: an interrupt reaches the cell, and nothing but the cell; the channels are sockets that
-were bound outside; all confinement stands before the first line that a person or a model wrote,
-start-up files among them.
+Covered: an interrupt reaches the cell and nothing else. The channels are sockets that were bound
+outside. All confinement is active before the first line that a person or a model wrote runs,
+start-up files included.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ __all__ = ["InterruptibleKernel", "RestrictedApp"]
 
 
 class ZMQInteractiveShell(Shell):
-    """ipykernel's shell; libraries look for one of this name."""
+    """ipykernel's shell, under the name that libraries look for."""
 
     def init_ipython_dir(self, ipython_dir: str | None) -> None:  # noqa: ARG002 (IPython's)
-        """Takes the folder as it is: IPython would look for another, as it can't write this one.
+        """Use the folder as it is: IPython can't write this one and would look for another.
 
         Args:
             ipython_dir: as IPython passes it.
@@ -42,25 +42,25 @@ class ZMQInteractiveShell(Shell):
         self.ipython_dir = os.environ["IPYTHONDIR"]
 
     def init_display_formatter(self) -> None:
-        """Called by IPython: figures are told in words, too."""
+        """Add descriptions of figures in words; called by IPython."""
         super().init_display_formatter()
         tell_figures(self.display_formatter)
-        # Whoever reads the notebook can do nothing about a library's plans.
+        # A reader of the notebook can do nothing about a library's plans.
         warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 
 class InterruptibleKernel(IPythonKernel):
-    """Listens to SIGINT exactly while code runs.
+    """A kernel that listens to SIGINT exactly while code runs.
 
-    ipykernel 7.4 listens during the whole handling of a message, and for a moment outside of any
-    `try`: an interrupt that comes a little late or early then stops its event loop, and the kernel
-    is neither dead nor does it answer.
+    ipykernel 7.4 listens while it handles a message, and for a moment outside of any `try`. An
+    interrupt that comes slightly early or late then stops its event loop: the kernel neither dies
+    nor answers.
     """
 
     shell_class = Type(ZMQInteractiveShell)
 
     def __init__(self, **kwargs: Any) -> None:
-        """Made once, before the first cell.
+        """Create the kernel, once, before the first cell.
 
         Args:
             **kwargs: as ipykernel passes them.
@@ -70,17 +70,17 @@ class InterruptibleKernel(IPythonKernel):
         self._ledger = Ledger(self.shell)
 
     def pre_handler_hook(self) -> None:
-        """Called by ipykernel before each message; listening starts later, with the code."""
+        """Do nothing before a message: listening starts later, with the code."""
 
     def post_handler_hook(self) -> None:
-        """Called by ipykernel after each message; listening has stopped by then."""
+        """Do nothing after a message: listening has stopped by then."""
 
     @contextmanager
     def _cancel_on_sigint(self, future: asyncio.Future[Any]) -> Iterator[None]:
-        """Cancels a cell that awaits, at every interrupt.
+        """Cancel a cell that awaits, at every interrupt.
 
-        ipykernel 7.4 does so at the first one only, and without waking an event loop that sleeps:
-        most interrupts of such a cell come to nothing.
+        ipykernel 7.4 does so only at the first one, and without waking a sleeping event loop: most
+        interrupts of such a cell have no effect.
         """
         loop = asyncio.get_running_loop()
 
@@ -94,7 +94,7 @@ class InterruptibleKernel(IPythonKernel):
             signal.signal(signal.SIGINT, listening)
 
     async def do_execute(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Runs one cell; always gives a reply.
+        """Run one cell; always return a reply.
 
         Args:
             *args: as ipykernel passes them.
@@ -131,7 +131,7 @@ class InterruptibleKernel(IPythonKernel):
 
 
 class _BoundHeartbeat(Heartbeat):
-    """The heartbeat on a socket that is bound already."""
+    """The heartbeat on a socket that is already bound."""
 
     listener = -1
 
@@ -146,7 +146,7 @@ class RestrictedApp(IPKernelApp):
     _listeners: tuple[int, ...] = ()
 
     def take(self, listeners: Sequence[int], settle: Callable[[], None]) -> None:
-        """Says what `initialize` needs; called before it.
+        """Set what `initialize` needs; called before it.
 
         Args:
             listeners: descriptors of the bound sockets, that of port 1 first.
@@ -156,12 +156,12 @@ class RestrictedApp(IPKernelApp):
         self._settle = settle
 
     def _try_bind_socket(self, socket: Any, port: int) -> int:
-        # libzmq then makes no file of its own, and takes none away.
+        # libzmq then neither creates nor removes a file.
         socket.setsockopt(zmq.USE_FD, self._listeners[port - 1])
         return int(super()._try_bind_socket(socket, port))
 
     def init_heartbeat(self) -> None:
-        """Starts the heartbeat; called by ipykernel."""
+        """Start the heartbeat; called by ipykernel."""
         address = (self.transport, self.ip, self.hb_port)
         heartbeat = _BoundHeartbeat(zmq.Context(), address)
         heartbeat.listener = self._listeners[self.hb_port - 1]
@@ -169,6 +169,9 @@ class RestrictedApp(IPKernelApp):
         heartbeat.start()
 
     def init_path(self) -> None:
-        """Called by ipykernel when its own parts stand, before extensions and start-up files."""
+        """Settle the confinement before extensions and start-up files load.
+
+        ipykernel calls it when its own parts are ready.
+        """
         self._settle()
         super().init_path()

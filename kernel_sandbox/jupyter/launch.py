@@ -1,8 +1,8 @@
-"""Starts in the place of the kernel: confines a process, reports what held, becomes the kernel.
+"""Launcher that confines its process, reports the active layers and becomes the kernel.
 
 Started as `python -I -m kernel_sandbox.jupyter.launch CONNECTION_FILE DESCRIPTORS`. Isolated mode
-(-I) keeps the working folder off the import path while the kernel boots, so that a file `random.py`
-in it can't replace a module of the kernel; the folder joins the path afterwards.
+(-I) keeps the working folder off the import path while the kernel boots. So a file `random.py` in
+it can't replace a module of the kernel. The folder joins the path afterwards.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["main"]
 def _run_kernel(  # pragma: no cover (runs in the child for good)
     connection_file: str, policy: ConfinementSpec, containment: Containment, ends: KernelEnds
 ) -> int:
-    """Runs ipykernel in this process until it is told to end."""
+    """Run ipykernel in this process until it is asked to end."""
     # Most of ipykernel's start is the import of a debugger that no restricted kernel uses.
-    # ipykernel works without it; afterwards the name is free again for whoever imports it.
+    # ipykernel works without it; afterwards the name can be imported again.
     sys.modules["debugpy"] = None  # type: ignore[assignment]
     from traitlets.config import Config  # noqa: PLC0415 (after the limits are set)
 
     from kernel_sandbox.jupyter.ipykernel_app import InterruptibleKernel, RestrictedApp  # noqa: PLC0415
 
     def settle() -> None:
-        """Closes what is still open, and says so: from here on other people's code may run."""
+        """Close what is still open and report it: from here on, other people's code may run."""
         del sys.modules["debugpy"]
         layers = confine_late(policy, containment)
         if layers.is_active("late_seccomp"):
             os.register_at_fork(after_in_child=_print_plainly)
-        sys.stdout.flush()  # opens this thread's way out, for which a cell may leave no descriptor
+        sys.stdout.flush()  # opens this thread's output: a cell may leave no descriptor for it
         ends.send(Report(os.getpid(), layers))
 
     config = Config()
@@ -48,7 +48,7 @@ def _run_kernel(  # pragma: no cover (runs in the child for good)
     app = RestrictedApp.instance(config=config)
     app.take(ends.listeners, settle)
     app.initialize([])  # type: ignore[no-untyped-call]
-    # Isolated mode leaves the working folder out. Last: it adds modules and replaces none.
+    # Isolated mode leaves the working folder out. At the end of the path it replaces no module.
     sys.path.append("")
     if policy.overlay:
         sys.path.append(policy.overlay)
@@ -57,13 +57,13 @@ def _run_kernel(  # pragma: no cover (runs in the child for good)
 
 
 def _print_plainly() -> None:  # pragma: no cover (runs in a child of the child)
-    """Gives a forked process ordinary streams: those of ipykernel would open a socket."""
+    """Give a forked process ordinary streams: those of ipykernel would open a socket."""
     sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
     sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False)
 
 
 def main(arguments: list[str]) -> int:  # pragma: no cover (runs in the child)
-    """Confines a process, runs the kernel in it and returns how it ended.
+    """Confine a process, run the kernel in it and return how it ended.
 
     Args:
         arguments: the connection file, and the descriptors as `KernelEnds` writes them.

@@ -1,14 +1,14 @@
-"""What passes between whoever starts a kernel and the kernel, by open files and by no path.
+"""Pipes between a kernel and its starter, passed as open files and never by path.
 
     policy      in:  what to confine it to
-    report      out: what held, before any code of a person or a model runs; then it is closed
+    report      out: the active layers, before code of a person or a model runs; then it is closed
     listeners   in:  the sockets of its channels, bound in a folder that it can't write
     keeper      both ways: lets the kernel begin; later it asks the first process of its namespace
                 to look at its folder again
 
-Covered: a kernel can neither replace nor delay what is read here: the report ends before its first
+Covered: a kernel can neither replace nor delay what is read here. The report ends before its first
 cell begins, has a bounded size, and is read without waiting. Not covered: a kernel that dies
-before it reports; there is then no report.
+before it reports, which leaves no report.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernel_sandbox.errors import KernelStartError
 __all__ = ["CHANNELS", "KernelEnds", "LaunchPipes", "report_from_bytes"]
 
 CHANNELS = ("shell", "iopub", "stdin", "hb", "control")
-"""In the order of their ports, which count from 1."""
+"""The channels in the order of their ports, which count from 1."""
 REPORT_BYTES = 64 * 1024
 _BACKLOG = 64
 _REFRESH_S = 2.0
@@ -36,67 +36,67 @@ _BEGIN, _LOOK_AGAIN, _DONE = b"b", b"r", b"+"
 
 @dataclass(frozen=True, slots=True)
 class KernelEnds:
-    """The kernel's ends, as numbers of descriptors that its process inherits."""
+    """The kernel's ends, as descriptors that its process inherits."""
 
     policy: int
     report: int
     keeper: int
     listeners: tuple[int, ...]
-    """One a channel, in the order of `CHANNELS`."""
+    """One for each channel, in the order of `CHANNELS`."""
 
     def to_argument(self) -> str:
-        """The numbers as one word of a command line."""
+        """Return the numbers as one word of a command line."""
         return ",".join(map(str, (self.policy, self.report, self.keeper, *self.listeners)))
 
     @classmethod
     def from_argument(cls, text: str) -> Self:
-        """The inverse of `to_argument`.
+        """Create the ends from the output of `to_argument`.
 
         Raises:
-            ValueError: it is not what `to_argument` makes.
+            ValueError: the text has another form.
         """
         policy, report, keeper, *listeners = map(int, text.split(","))
         return cls(policy, report, keeper, tuple(listeners))
 
     def take_policy(self) -> ConfinementSpec:  # pragma: no cover (runs in the child)
-        """Reads the policy, and closes its file."""
+        """Read the policy and close its file."""
         with os.fdopen(self.policy, "rb") as file:
             file.seek(0)
             return ConfinementSpec.from_text(file.read().decode())
 
     def await_begin(self) -> None:  # pragma: no cover (runs in the child)
-        """Returns when this process may fork: whoever started it counts it from now on.
+        """Wait until this process may fork: its starter counts it from then on.
 
         Raises:
-            EOFError: whoever started it is gone.
+            EOFError: the starter is gone.
         """
         if os.read(self.keeper, 1) != _BEGIN:
             raise EOFError("whoever started this kernel is gone")
 
     def send(self, report: Report) -> None:  # pragma: no cover (runs in the child)
-        """Sends the report and closes its pipe: nothing can be added to it."""
+        """Send the report and close its pipe, so that nothing can be added to it."""
         os.set_inheritable(self.report, False)
         os.write(self.report, report.to_text().encode() + b"\n")
         os.close(self.report)
 
     @property
     def of_kernel(self) -> tuple[int, ...]:
-        """Those that only the kernel itself keeps open."""
+        """The descriptors that only the kernel itself keeps open."""
         return (self.report, *self.listeners)
 
 
 class LaunchPipes:
-    """The ends of whoever starts a kernel, for one start."""
+    """The starter's ends, for one start of a kernel."""
 
     def __init__(self, policy: ConfinementSpec, sockets: str) -> None:
-        """Opens all of them.
+        """Open all ends.
 
         Args:
             policy: what the kernel is confined to.
-            sockets: what the paths of its sockets start with; `-1` to `-5` follow.
+            sockets: the prefix of its socket paths; `-1` to `-5` follow.
 
         Raises:
-            KernelStartError: a path is too long for a socket, or a descriptor can't be had.
+            KernelStartError: a path is too long for a socket, or no descriptor is available.
         """
         with contextlib.ExitStack() as undo:
             try:
@@ -139,16 +139,16 @@ class LaunchPipes:
         return (self.theirs.policy, self.theirs.report, self.theirs.keeper, *self.theirs.listeners)
 
     def let_go(self) -> None:
-        """Closes the kernel's ends here: its process has them now, or there is none."""
+        """Close the kernel's ends here: its process has them now, or there is no process."""
         self._theirs.close()
 
     def begin(self) -> None:
-        """Lets the kernel begin: it stands where its processes are counted."""
+        """Let the kernel begin, now that its processes are counted."""
         with contextlib.suppress(OSError):  # it has ended, which others notice
             self._keeper.send(_BEGIN)
 
     def report(self) -> Report | None:
-        """Returns what the kernel reported, once it has; never waits."""
+        """Return the kernel's report, or `None` until it has come; never wait."""
         while self._report >= 0 and self._found is None:
             try:
                 piece = os.read(self._report, REPORT_BYTES + 1)
@@ -163,9 +163,9 @@ class LaunchPipes:
         return self._found
 
     def refresh(self) -> bool:
-        """Has the kernel's view forget what it remembers of its folder; returns whether it did.
+        """Make the kernel's view drop its cache of the folder; return whether it did.
 
-        Blocks for a moment, two seconds at most.
+        This blocks for a moment, two seconds at most.
         """
         try:
             self._keeper.send(_LOOK_AGAIN)
@@ -174,7 +174,7 @@ class LaunchPipes:
             return False
 
     def close(self) -> None:
-        """Closes everything. Safe to call again."""
+        """Close everything. Safe to call again."""
         self.let_go()
         if self._report >= 0:
             os.close(self._report)
@@ -183,10 +183,10 @@ class LaunchPipes:
 
 
 def report_from_bytes(text: bytes) -> Report | None:
-    """Returns the report that a kernel sent; `None` where that is none.
+    """Return the report that a kernel sent, or `None` if the text is not one.
 
     Args:
-        text: what came, up to the first end of a line or more.
+        text: the bytes received, up to the end of the first line or more.
     """
     try:
         return Report.from_text(text.partition(b"\n")[0].decode())

@@ -36,7 +36,7 @@ class LiveKernel(WatchedKernel):
     def __init__(
         self, limits: Limits, workspace: Workspace, isolate: bool, overlay: Path | None = None
     ) -> None:
-        """Starts nothing yet.
+        """Prepare the kernel; `start` starts it.
 
         Args:
             limits: what the kernel may use.
@@ -68,17 +68,17 @@ class LiveKernel(WatchedKernel):
 
     @property
     def exit_status(self) -> int | None:
-        """How the process ended."""
+        """The exit status of the process, if it has ended."""
         return self.provisioner.exit_status
 
     @property
     def containment(self) -> Containment:
-        """The layers that hold around it."""
+        """The layers that are active around it."""
         return self.provisioner.containment
 
     @property
     def layer(self) -> WorkspaceLayer | None:
-        """The layer above its working folder; `None` where there is none."""
+        """The layer above its working folder, or `None` if there is none."""
         return self.provisioner.layer
 
     @property
@@ -87,11 +87,11 @@ class LiveKernel(WatchedKernel):
         return self.provisioner.kernel_pid
 
     async def interrupt(self) -> None:
-        """Sends the kernel and what its cell started an interrupt."""
+        """Send an interrupt to the kernel and to what its cell started."""
         await self.provisioner.send_signal(signal.SIGINT)
 
     async def start(self) -> None:
-        """Starts the process and returns when it takes cells.
+        """Start the process and return when it accepts cells.
 
         Raises:
             KernelStartError: it ended, or did not answer in time.
@@ -153,12 +153,12 @@ class LiveKernel(WatchedKernel):
         self.dead.set()
 
     async def kill(self) -> None:
-        """Ends the process with all that it started; returns when they are gone."""
+        """End the process and all that it started; return when they are gone."""
         await self.provisioner.kill()
         await self.dead.wait()
 
     async def stop(self) -> None:
-        """Ends the kernel and removes its private folder. Safe to call again."""
+        """End the kernel and remove its private folder. Safe to call again."""
         await self.provisioner.kill()
         await self._end_tasks()
         self.dead.set()
@@ -172,16 +172,16 @@ class LiveKernel(WatchedKernel):
 class _Manager(AsyncKernelManager):
     """A manager without the control channel, on which nothing is sent here.
 
-    It would connect before the kernel listens, and again 100 ms later: in the middle of a cell,
-    which may have left no descriptor for it (see `CellFiles`).
+    That channel would connect before the kernel listens, and again 100 ms later. By then a cell
+    may be running that has left no descriptor for it (see `CellFiles`).
     """
 
     def _connect_control_socket(self) -> None:
-        """Connects nothing."""
+        """Connect nothing."""
 
 
 def _manager(context: object) -> AsyncKernelManager:
-    # The kernelspec beside this file, found by its folder's name: no installed one is needed.
+    # The kernelspec of this package, found by its folder's name: none has to be installed.
     specs = KernelSpecManager(kernel_dirs=[str(_KERNELSPEC.parent)], ensure_native_kernel=False)
     return _Manager(
         kernel_id=str(uuid.uuid4()),

@@ -1,8 +1,8 @@
-"""The Jupyter kernel provisioner `dm-sandbox`: the one way in which a restricted kernel starts.
+"""The Jupyter kernel provisioner `dm-sandbox`, the only way to start a restricted kernel.
 
 Covered: kernels of a kernelspec that names this provisioner, and those of `KernelSession`.
-Not covered: every other kernel of the server; clock time, output and resident memory of a cell,
-which whoever runs the cell has to watch (`KernelSession` does).
+Not covered: every other kernel of the server. Nor are clock time, output and resident memory of a
+cell: the cell's runner has to watch these (`KernelSession` does).
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _OFF = (
 )
 _KILL_WAIT_S = 5.0
 _SOCKETS = "k"
-"""What the names of a kernel's sockets start with."""
+"""Prefix of the names of a kernel's sockets."""
 _DEFAULTS = Limits()
 
 
 class SandboxProvisioner(LocalProvisioner):
-    """Starts a kernel inside the sandbox, with its channels on sockets in a private folder."""
+    """A provisioner of sandboxed kernels, with their channels on sockets in a private folder."""
 
     memory_bytes = Int(_DEFAULTS.memory_bytes, help="Memory of the kernel, bytes.").tag(config=True)
     cpu_s = Int(_DEFAULTS.cpu_s, help="Processor time of the kernel, seconds.").tag(config=True)
@@ -99,14 +99,14 @@ class SandboxProvisioner(LocalProvisioner):
     def __init__(
         self, inputs: Sequence[Path] = (), private: Sequence[Path] = (), **kwargs: Any
     ) -> None:
-        """Makes a provisioner.
+        """Create a provisioner.
 
         Args:
             inputs: real files that the kernel may read where they are.
-            private: folders that go away with the kernel, or that were made for it.
-            **kwargs: what Jupyter passes, and the `config` of the kernelspec. A kernelspec, which
-                a user can edit, beats the server's own settings: hence what only an
-                administrator may set is dropped from it.
+            private: folders that are removed with the kernel, or that were created for it.
+            **kwargs: what Jupyter passes, and the `config` of the kernelspec. A user can edit a
+                kernelspec, and it overrides the server's own settings. Settings that only an
+                administrator may change are therefore dropped from it.
         """
         for name in _ADMIN_ONLY:
             kwargs.pop(name, None)
@@ -130,7 +130,7 @@ class SandboxProvisioner(LocalProvisioner):
 
     @property
     def written_folders(self) -> tuple[Path, ...]:
-        """Where what the running kernel writes takes room."""
+        """The folders in which the running kernel's files take up space."""
         layer = self.layer
         own = self.workspace if layer is None else layer.upper
         return tuple(folder for folder in (own, self.run_dir) if folder is not None)
@@ -142,7 +142,7 @@ class SandboxProvisioner(LocalProvisioner):
 
     @property
     def limits(self) -> Limits:
-        """The limits asked for, cut down to what the administrator allows."""
+        """The requested limits, reduced to what the administrator allows."""
         return Limits(
             memory_bytes=min(self.memory_bytes, self.max_memory_bytes),
             cpu_s=min(self.cpu_s, self.max_cpu_s),
@@ -153,9 +153,9 @@ class SandboxProvisioner(LocalProvisioner):
         )
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Prepares the private folder, the environment and the command line.
+        """Prepare the private folder, the environment and the command line.
 
-        Called by the kernel manager before each start, also a restart.
+        The kernel manager calls it before each start, including a restart.
 
         Raises:
             KernelStartError: the path of the private folder is too long for a socket.
@@ -202,7 +202,7 @@ class SandboxProvisioner(LocalProvisioner):
 
     @property
     def layer(self) -> WorkspaceLayer | None:
-        """The layer above the folder of the running kernel; `None` where it has none."""
+        """The layer above the folder of the running kernel, or `None` if it has none."""
         return self._layer if self.containment.is_active("workspace_layer") else None
 
     def _close_pipes(self) -> None:
@@ -235,10 +235,10 @@ class SandboxProvisioner(LocalProvisioner):
             self._fence = None
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """Starts the process, in a control group where the machine grants one.
+        """Start the process, in a control group if the machine grants one.
 
         Args:
-            cmd: the command line that `pre_launch` made.
+            cmd: the command line that `pre_launch` returned.
             **kwargs: what Jupyter passes on to the process.
         """
         try:
@@ -256,9 +256,9 @@ class SandboxProvisioner(LocalProvisioner):
         return info
 
     def out_of_memory(self) -> Callable[[], bool]:
-        """Returns what tells whether the system itself ended this kernel for want of memory.
+        """Return a predicate: whether the system ended this kernel because memory ran out.
 
-        It goes on telling of this kernel when another one has been started.
+        It keeps reporting on this kernel after another one has been started.
         """
         return self._fence.ran_out if self._fence is not None else lambda: False
 
@@ -272,24 +272,24 @@ class SandboxProvisioner(LocalProvisioner):
             setattr(manager, f"{name}_port", number)
 
     def is_shared(self, workspace: Path) -> bool:
-        """Whether a working folder is somebody's own: neither private, nor made for the kernel."""
+        """Return whether a working folder is a user's own, not private or made for the kernel."""
         private = (self.run_dir, *self.private_folders)
         return not any(one is not None and workspace.is_relative_to(one) for one in private)
 
     def _workspace(self, folder: str | None, run_dir: Path) -> Path:
-        """The notebook's folder, unless writing there would mean writing to a whole home."""
+        """Return the notebook's folder, unless that would allow writing to an entire home."""
         asked = Path(folder or run_dir / "work").resolve()
         guarded = (Path.home(), Path(sys.prefix), run_dir)
         if folder is not None and not any(path.is_relative_to(asked) for path in guarded):
             return asked
         private = run_dir / "work"
-        if private.is_symlink():  # the kernel before has laid it, where no view held the folder
+        if private.is_symlink():  # an earlier kernel created it where no view protected the folder
             private.unlink()
         private.mkdir(exist_ok=True)
         return private
 
     def _overlay_folder(self) -> Path | None:
-        """The folder of added packages: one that is made after the start is never seen."""
+        """Return the folder of added packages; a kernel never sees one created after its start."""
         if not self.overlay:
             return None
         folder = Path(self.overlay)
@@ -308,12 +308,12 @@ class SandboxProvisioner(LocalProvisioner):
         return (*self.inputs, *connection)
 
     def report(self) -> Report | None:
-        """Returns what the launcher reported from inside the sandbox, once it has; never waits."""
+        """Return the launcher's report from inside the sandbox, once it is there; never wait."""
         return self._pipes.report() if self._pipes is not None else None
 
     @property
     def containment(self) -> Containment:
-        """The layers that hold around the running kernel."""
+        """The layers that are active around the running kernel."""
         report = self.report()
         if report is None:
             return Containment()
@@ -323,17 +323,17 @@ class SandboxProvisioner(LocalProvisioner):
 
     @property
     def kernel_pid(self) -> int | None:
-        """The kernel's process id on this machine: not that of its monitor, which `pid` is."""
+        """The kernel's process id on this machine, not that of its monitor, which is `pid`."""
         report = self.report()
         if self._kernel_pid is None and report is not None and self.process is not None:
             self._kernel_pid = processes.find_kernel(self.process.pid, report.pid)
         return self._kernel_pid
 
     async def send_signal(self, signum: int) -> None:
-        """Sends a signal to the kernel and what its cell started, wherever they run.
+        """Send a signal to the kernel and to what its cell started, wherever they run.
 
         Args:
-            signum: the signal; 0 asks only whether the kernel lives, SIGKILL ends everything.
+            signum: the signal; 0 only checks whether the kernel lives, SIGKILL ends everything.
         """
         process = self.process
         if process is None:
@@ -350,10 +350,10 @@ class SandboxProvisioner(LocalProvisioner):
                 os.killpg(target, signum)
 
     async def kill(self, restart: bool = False) -> None:  # noqa: ARG002 (Jupyter's signature)
-        """Kills the kernel with all that it started, and waits until it is gone.
+        """Kill the kernel and all that it started, and wait until it is gone.
 
         Args:
-            restart: whether another start follows; nothing differs here.
+            restart: whether another start follows; ignored.
         """
         process = self.process
         if process is None:
@@ -368,7 +368,7 @@ class SandboxProvisioner(LocalProvisioner):
             await asyncio.to_thread(processes.sweep, self.run_dir)
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
-        """Returns how long a polite end may take, seconds.
+        """Return how long a graceful shutdown may take, seconds.
 
         Args:
             recommended: what Jupyter would wait.
@@ -376,7 +376,7 @@ class SandboxProvisioner(LocalProvisioner):
         return min(recommended, self.stop_wait_s)
 
     async def wait(self) -> int | None:
-        """Waits for the end of the kernel, without polling where the system can tell."""
+        """Wait for the kernel to end, without polling if the system supports that."""
         if self.process is None:
             return self.exit_status
         await processes.exited(self.process)
@@ -387,7 +387,7 @@ class SandboxProvisioner(LocalProvisioner):
         return self.exit_status
 
     async def cleanup(self, restart: bool = False) -> None:
-        """Removes the private folder, unless another start follows.
+        """Remove the private folder, unless another start follows.
 
         Args:
             restart: whether another start follows.

@@ -1,1 +1,1 @@
-"""What happened to the data while a cell ran: facts that the kernel notes, and their way out."""
+"""What happened to the data while a cell ran: facts that the kernel records and sends out."""

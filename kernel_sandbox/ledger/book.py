@@ -1,6 +1,6 @@
-"""The ledger of one kernel while a cell runs: what was noted, and when it is time to look away.
+"""The ledger of one kernel while a cell runs: what was recorded, and when to stop recording.
 
-Covered: bounded in facts, in time and in memory; no table is kept alive. Not covered: cells that
+Covered: facts, time and memory are bounded, and no table is kept alive. Not covered: cells that
 write into it themselves.
 """
 
@@ -19,36 +19,36 @@ from kernel_sandbox.ledger.facts import MOST_FACTS, Coverage, Fact
 __all__ = ["Book", "Condition"]
 
 _PER_LINE = 8
-"""Facts that one operation of one line may have; a loop has no more to say."""
+"""Most facts of one operation on one line; more from a loop add nothing."""
 _MOST_LOOKS = 2_000
-"""Operations looked at in a cell; a loop of many has been understood by then."""
+"""Most operations inspected in a cell; more from a loop add nothing."""
 _REMEMBERED = 64
-"""Masks, and tables without rows, whose origin is known."""
+"""Most masks, and most tables without rows, whose origin is kept."""
 _MOST_EXPLAINED, _EXPLAINING_S = 8, 0.06
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What made a mask."""
+    """Condition that produced a mask."""
 
     text: str
     coverage: tuple[Coverage, ...] = ()
-    """What the data hold instead; empty where the mask has rows."""
+    """What the data contain instead; empty if the mask selects rows."""
     is_empty: bool = False
     is_compound: bool = False
     is_of_missing: bool = False
-    """Whether it asks for missing values: that there are none is no absence of data."""
+    """Whether it asks for missing values: finding none is no absence of data."""
 
 
 class Book:
-    """One a kernel; wrapped operations write into it, whoever runs the cell takes it out."""
+    """Book of one kernel: wrapped operations write to it, and the cell's runner reads it."""
 
     def __init__(self) -> None:
-        """Is closed until a cell begins."""
+        """Create a book, which is closed until a cell begins."""
         self.is_quiet = True
-        """Whether nothing is noted: no cell runs, or an operation that is being noted does."""
+        """Whether nothing is recorded: no cell runs, or an operation is being recorded."""
         self.namespace: object = None
-        """The names of the cell's code; only calls from there are noted."""
+        """The names of the cell's code; only calls from there are recorded."""
         self.thread = 0
         """The thread that the cell runs in."""
         self._facts: list[Fact] = []
@@ -59,7 +59,7 @@ class Book:
         self._voids: dict[int, tuple[weakref.ref[Any], str]] = {}
 
     def open(self, namespace: object) -> None:
-        """Begins a cell.
+        """Begin a cell.
 
         Args:
             namespace: the dictionary of the cell's global names.
@@ -71,7 +71,7 @@ class Book:
         self.is_quiet = False
 
     def close(self) -> list[Fact]:
-        """Ends the cell; returns what was noted, in order."""
+        """End the cell and return what was recorded, in order."""
         self.is_quiet, self.namespace = True, None
         self._masks = {}
         facts, self._facts = self._facts, []
@@ -79,7 +79,7 @@ class Book:
 
     @property
     def has_looked_enough(self) -> bool:
-        """Whether a loop has used up what may be looked at in one cell; counts this look."""
+        """Whether a loop has used up the operations to inspect in one cell; counts this one."""
         self._looks += 1
         return self._looks > _MOST_LOOKS
 
@@ -89,7 +89,7 @@ class Book:
         return bool(self._voids)
 
     def note(self, fact: Fact) -> None:
-        """Keeps a fact; one like the last of its line is counted, and a loop's many are not kept.
+        """Record a fact; a repeated one is only counted, and too many from a loop are dropped.
 
         Args:
             fact: what happened.
@@ -106,35 +106,35 @@ class Book:
         self._facts.append(fact)
 
     def remember(self, mask: Any, condition: Condition) -> None:
-        """Keeps what made a mask for as long as the mask lives.
+        """Keep what produced a mask for as long as the mask lives.
 
         Args:
-            mask: of one value a row.
-            condition: what made it.
+            mask: a mask with one value per row.
+            condition: the condition that produced it.
         """
         _put(self._masks, mask, condition)
 
     def condition_of(self, mask: Any) -> Condition | None:
-        """Returns what made a mask; `None` where nobody knows."""
+        """Return the condition that produced a mask, or `None` if it is unknown."""
         found: Condition | None = _known(self._masks, mask)
         return found
 
     def remember_void(self, table: Any, why: str) -> None:
-        """Keeps why a table has no rows, for as long as it lives.
+        """Keep why a table has no rows, for as long as it lives.
 
         Args:
-            table: without rows.
+            table: a table without rows.
             why: the condition that no row met.
         """
         _put(self._voids, table, why)
 
     def void_of(self, table: Any) -> str:
-        """Returns why a table has no rows; empty where nobody knows."""
+        """Return why a table has no rows; empty if it is unknown."""
         return _known(self._voids, table) or ""
 
     @contextmanager
     def explaining(self) -> Iterator[bool]:
-        """Gives whether there is time to look for what the data hold instead, and takes it."""
+        """Yield whether there is time to find what the data contain instead, and count it."""
         if self._explained >= _MOST_EXPLAINED or self._explaining_s > _EXPLAINING_S:
             yield False
             return
@@ -153,6 +153,6 @@ def _put(known: dict[int, Any], thing: Any, value: object) -> None:
 
 
 def _known(known: dict[int, Any], thing: Any) -> Any:
-    """What is kept of a thing; another one may have its number by now."""
+    """Return what is kept about an object; another one may have the same `id` by now."""
     kept = known.get(id(thing))
     return kept[1] if kept is not None and kept[0]() is thing else None

@@ -1,6 +1,6 @@
-"""What the data hold where nothing was found: the nearest values, or the range of a column.
+"""What the data contain if nothing was found: the nearest values, or the range of a column.
 
-Loaded once pandas is there. Called for conditions that no row meets, a few times in a cell.
+Imported only when pandas is loaded. Called for conditions that no row meets, a few times per cell.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["code_text", "coverage_of", "coverage_of_query", "label"]
 _VALUE_CHARS, _NAME_CHARS, _SHOWN_VALUES = 60, 60, 3
 _SAMPLED, _MOST_ROWS = 200_000, 5_000_000
 _COMPARED = 500
-"""Values that a misspelt one is compared with."""
+"""Most values that a misspelt one is compared with."""
 _QUERY_CHARS = 2_000
 _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
     ast.Eq: ("==", operator.eq),
@@ -37,7 +37,7 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 
 
 def label(values: Any) -> str:
-    """Returns how a column is called in a fact."""
+    """Return the name of a column in a fact."""
     name = getattr(values, "name", None)
     if name is None:
         return "index" if isinstance(values, pd.Index) else "value"
@@ -45,7 +45,7 @@ def label(values: Any) -> str:
 
 
 def code_text(value: Any) -> str:
-    """Returns a value as code has it, short; only values of known types are asked for a text."""
+    """Return a value as short code text; only values of known types are converted to text."""
     if isinstance(value, str):
         return repr(str(value[:_VALUE_CHARS]))
     if isinstance(value, np.generic):
@@ -62,13 +62,13 @@ def code_text(value: Any) -> str:
 
 
 def coverage_of(values: Any, wanted: Any, part: str, rows: int = 0) -> Coverage:
-    """Returns what a column holds, seen from a value that was looked for in it.
+    """Return what a column contains, relative to a value that was searched in it.
 
     Args:
         values: the column, a Series.
         wanted: the value, or several.
         part: the condition in words.
-        rows: that fit it.
+        rows: the number of rows that match it.
     """
     bare = Coverage(part, rows, label(values))
     if not 0 < len(values) <= _MOST_ROWS:
@@ -101,7 +101,7 @@ def _ranged(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
 
 
 def _near(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
-    """The values like those asked for; the most frequent ones where there are none."""
+    """Return the values like those asked for, or the most frequent ones if there are none."""
     step = -(-len(values) // _SAMPLED)
     counts = values.iloc[::step].value_counts()
     known = list(counts.index)
@@ -129,7 +129,7 @@ def _near(values: Any, asked: list[Any], bare: Coverage) -> Coverage:
 
 
 def _like(wanted: str, known: list[str]) -> list[str]:
-    """The known texts most like the wanted one, the likest first.
+    """Return the known texts most similar to the wanted one, the most similar first.
 
     A text that begins with it comes early: '2012-08' finds '2012/08/01' before '2012/12/08'.
     """
@@ -152,10 +152,10 @@ def _plain(text: str) -> str:
 
 
 def coverage_of_query(frame: Any, expression: str) -> tuple[Coverage, ...]:
-    """Returns what the columns of a `query` hold, for the comparisons that can be read off it.
+    """Return what the columns of a `query` contain, for the comparisons that can be parsed.
 
     Args:
-        frame: that was queried.
+        frame: the queried table.
         expression: the text of the query.
     """
     names: dict[str, str] = {}
@@ -187,7 +187,7 @@ def _compared(values: Any, op: ast.cmpop, right: ast.expr) -> Coverage | None:
 
 
 def _conjuncts(tree: ast.expr) -> Iterator[ast.expr]:
-    """The parts that must all be true."""
+    """Yield the parts that must all be true."""
     match tree:
         case ast.BoolOp(op=ast.And(), values=parts):
             for part in parts:

@@ -1,8 +1,8 @@
-"""One thing that happened to the data, as a value. Standard library only.
+"""Facts about what happened to the data, as values. Standard library only.
 
-Covered: whatever a kernel says that it noted, `facts_from` gives a bounded number of small values
-of known kinds, and raises nothing. Not covered: whether a fact is true. Code in a kernel can write
-into its own ledger.
+Covered: whatever a kernel reports, `facts_from` returns a bounded number of small values of known
+kinds, and raises nothing. Not covered: whether a fact is true. Code in a kernel can write into its
+own ledger.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ FactKind = Literal[
     "kept", "dropped", "merged", "lost", "nothing", "shown", "read", "filled", "saved", "unknown"
 ]  # fmt: skip
 LEDGER = "dm_jupyter_ledger"
-"""Asks for the ledger of a cell, in the metadata of its request, and holds it in the reply."""
+"""Key that requests a cell's ledger in the request's metadata, and contains it in the reply."""
 MOST_FACTS = 40
-"""Of one cell."""
+"""Most facts of one cell."""
 TEXT_CHARS = 240
 _MOST_PARTS, _MOST_NEAR = 6, 4
 _MOST_ROWS = 2**53
@@ -27,22 +27,22 @@ _MOST_ROWS = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a column holds, beside a condition that no row of it met, or that met few alone."""
+    """Contents of a column, for a part of a condition that no row met."""
 
     part: str
-    """The condition, or that part of it that is about this column."""
+    """The condition, or the part of it that is about this column."""
     rows: int
-    """Rows that fit this part alone."""
+    """Rows that match this part alone."""
     column: str = ""
     low: str = ""
-    """The least value, and in `high` the greatest; empty where the column has no order."""
+    """The least value, and in `high` the greatest; empty if the column has no order."""
     high: str = ""
     dtype: str = ""
-    """Of the column, where the value that was looked for is of another kind."""
+    """The type of the column, if the searched value is of another kind."""
     near: tuple[tuple[str, int], ...] = ()
-    """Values like the one that was looked for, each with its number of rows."""
+    """Values similar to the searched one, each with its number of rows."""
     frequent: tuple[tuple[str, int], ...] = ()
-    """The most frequent values, where none is like it."""
+    """The most frequent values, if none is similar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +50,32 @@ class Fact:
     """One operation of a cell and what it did to rows or values."""
 
     kind: FactKind
-    """`kept`: rows that a condition selected. `dropped`: rows taken out for another reason.
-    `merged`: rows of two tables put together. `lost`: values that became NaN. `nothing`: a figure
-    of no rows, or of missing values alone. `shown`: a table without values was shown or saved.
-    `read`, `saved`: a table came from a file, or went into one. `filled`: missing values were.
-    `unknown`: the cell failed for a name; `after` of the `before` names are like it."""
+    """`kept`: rows that a condition selected. `dropped`: rows removed for another reason.
+    `merged`: rows of two tables combined. `lost`: values that became NaN. `nothing`: a figure of
+    no rows, or of missing values alone. `shown`: a table without values was shown or saved.
+    `read`, `saved`: a table was read from a file, or saved to one. `filled`: missing values were
+    filled. `unknown`: the cell failed on a name; `after` of the `before` names are like it."""
     operation: str
-    """The name of what the code called."""
+    """The name of the called operation."""
     before: int | None = None
-    """Rows, or values, that it was given; `None` where nobody knows."""
+    """Rows, or values, that it was given; `None` if unknown."""
     after: int | None = None
     """Rows, or values, that were left."""
     other: int | None = None
     """Rows of the second table of a merge."""
     missed: int | None = None
-    """Rows of the first table that found no partner, where that is known."""
+    """Rows of the first table that found no partner, if known."""
     condition: str = ""
-    """What selected the rows; the keys of a merge; the column that lost values, or whose were
-    filled; the file that was read or saved; the unknown name."""
+    """Depending on `kind`: what selected the rows, the keys of a merge, the column with lost or
+    filled values, the file that was read or saved, or the unknown name."""
     result: str = ""
-    """What a figure of nothing gave; examples of the values that were lost; the names that are like
-    the unknown one, or else those that there are."""
+    """Depending on `kind`: the figure computed from nothing, examples of lost values, or the names
+    like the unknown one, else those that exist."""
     coverage: tuple[Coverage, ...] = ()
     line: int = 0
-    """Of the code, counted from 1; 0 where nobody knows."""
+    """Line of the code, counted from 1; 0 if unknown."""
     times: int = 1
-    """How often it happened just so."""
+    """How often the same fact occurred."""
 
     @property
     def is_absence(self) -> bool:
@@ -89,7 +89,7 @@ class Fact:
         return self.kind in ("kept", "dropped") or self.operation == "reindex"
 
     def to_json(self) -> dict[str, Any]:
-        """The fact as plain JSON values."""
+        """Return the fact as plain JSON values."""
         raw = asdict(self)
         for part in raw["coverage"]:
             part["near"] = [list(pair) for pair in part["near"]]
@@ -99,10 +99,10 @@ class Fact:
 
 
 def facts_from(raw: object) -> tuple[Fact, ...]:
-    """Returns the facts in what a kernel, or a stored result, says; what is none is left out.
+    """Return the facts in what a kernel reports, or a stored result; invalid ones are left out.
 
     Args:
-        raw: values as JSON has them; nothing of them is trusted.
+        raw: JSON values, of which nothing is trusted.
     """
     if not isinstance(raw, list | tuple):
         return ()
@@ -154,7 +154,7 @@ def _pairs(raw: object) -> tuple[tuple[str, int], ...]:
 
 
 def _text(value: object) -> str:
-    """The text on one line, without what moves a cursor or turns the writing round."""
+    """Return the text on one line, without characters that move a cursor or reverse the text."""
     if not isinstance(value, str):
         return ""
     kept = (mark for mark in value[: 4 * TEXT_CHARS] if mark.isprintable() or mark.isspace())

@@ -1,7 +1,7 @@
-"""The ledger of a kernel: begins and ends with a cell, and waits for pandas where it is not there.
+"""The ledger of a kernel: begins and ends with a cell, and waits for pandas to be imported.
 
-Covered: between two cells, and in cells that do not ask for it, pandas is as it was. It imports
-no library of data by itself. Not covered: pandas that was put into place without an import.
+Covered: between two cells, and in cells that do not request it, pandas is unchanged. The ledger
+imports no data library by itself. Not covered: pandas that was set up without an import.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["Ledger"]
 
 
 class Ledger:
-    """One a kernel."""
+    """Ledger of one kernel."""
 
     def __init__(self, shell: Any) -> None:
-        """Changes nothing yet.
+        """Create the ledger; pandas stays unchanged.
 
         Args:
-            shell: of IPython; its global names are those of the cells.
+            shell: the shell of IPython, whose global names are those of the cells.
         """
         self._shell = shell
         self._book = Book()
@@ -36,20 +36,20 @@ class Ledger:
         self._error: object = None
         self._waiting = _Waiting(self)
         self.facts: list[dict[str, Any]] = []
-        """Of the last cell that asked for it, as JSON values."""
+        """Facts of the last cell that requested them, as JSON values."""
 
     @contextmanager
     def of_a_cell(self, is_wanted: bool) -> Iterator[None]:
-        """Notes what happens to the data meanwhile; `facts` has it afterwards.
+        """Record what happens to the data meanwhile; `facts` contains it afterwards.
 
         Args:
-            is_wanted: whether anything is noted.
+            is_wanted: whether anything is recorded.
         """
         if not is_wanted:
             yield
             return
         self.facts = []
-        with suppress(Exception):  # a cell runs whether it is noted or not
+        with suppress(Exception):  # a cell runs whether it is recorded or not
             self._begin()
         try:
             yield
@@ -58,14 +58,14 @@ class Ledger:
                 self._end()
 
     def prepare(self) -> None:
-        """Makes the layers, where pandas is loaded, before the first cell has to wait for it."""
+        """Create the wrappers if pandas is loaded, so that the first cell need not wait for it."""
         if self._wrapping is None and "pandas" in sys.modules:
             from kernel_sandbox.ledger.wrapping import Wrapping  # noqa: PLC0415 (loads pandas)
 
             self._wrapping = Wrapping(self._book)
 
     def pandas_is_there(self) -> None:
-        """Puts the layers on; called when pandas has been loaded in the middle of a cell."""
+        """Install the wrappers; called if pandas is loaded, or once a cell has loaded it."""
         self.prepare()
         if self._wrapping is not None:
             self._is_on = True
@@ -90,14 +90,14 @@ class Ledger:
             sys.meta_path.remove(self._waiting)
         formatter = self._shell.display_formatter
         original = getattr(formatter.format, "_dm_jupyter_original", None)
-        if original is not None:  # a cell may have put its own in place
+        if original is not None:  # a cell may have set its own
             formatter.format = original
         if self._is_on:
             self._is_on = False
             self._wrapping.take_off(self._shell.user_ns)
 
     def _note_failure(self) -> None:
-        """Notes what a name is called that the cell has failed for."""
+        """Record which existing names are like one that the cell has failed on."""
         error = getattr(sys, "last_value", None)  # IPython leaves it there
         before, self._error = self._error, None  # it would keep its frames alive
         self._book.is_quiet = True
@@ -110,7 +110,7 @@ class Ledger:
 
 
 def _shown_too(book: Book, formatted: Any) -> Any:
-    """IPython's `format`, noting tables without values."""
+    """Wrap IPython's `format` to record tables without values."""
 
     def function(shown: object, *args: Any, **kwargs: Any) -> Any:
         if not book.is_quiet and type(shown).__module__.split(".")[0] == "pandas":
@@ -128,7 +128,7 @@ def _shown_too(book: Book, formatted: Any) -> Any:
 
 
 class _Waiting:
-    """A finder that finds nothing itself, and says when pandas has been loaded."""
+    """Import finder that finds nothing itself and reports when pandas has been loaded."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -136,10 +136,10 @@ class _Waiting:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Called by the import system for each module that is not loaded.
+        """Hook the loader of pandas. The import system calls this for each unloaded module.
 
         Args:
-            name: of the module.
+            name: the name of the module.
             path: not used.
             target: not used.
         """
@@ -153,7 +153,7 @@ class _Waiting:
             execute = loader.exec_module
 
             def then_tell(module: ModuleType) -> None:
-                del loader.exec_module  # it is the class's again
+                del loader.exec_module  # restores the method of the class
                 execute(module)
                 with suppress(Exception):
                     ledger.pandas_is_there()

@@ -1,7 +1,7 @@
-"""What each wrapped operation of pandas has to say, once it has returned.
+"""Notes: what is recorded about each wrapped operation of pandas once it has returned.
 
-Loaded once pandas is there. A note may raise: then nothing is noted. It runs while the book is
-quiet, so that the operations of pandas that it calls itself are not noted.
+Imported only when pandas is loaded. If a note raises, nothing is recorded. It runs while the book
+is quiet, so that the operations of pandas that it calls itself are not recorded.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 __all__ = ["CallNote", "TableCall", "compared", "gaps_of", "note_shown"]
 
 QUERY = "query"
-"""Attribute of a table that a query gave: the database and the query, as a `sql` cell sets it."""
+"""Attribute of a table from a query: the database and the query, as a `sql` cell sets it."""
 _TABLES = (pd.DataFrame, pd.Series)
 _TEXT_ROWS = 100_000
-"""Rows of a column of Python objects that are searched for missing values: that takes long."""
+"""Most rows of a column of Python objects that is searched for missing values, which is slow."""
 _MOST_ROWS = 5_000_000
 _SHOWN_CELLS = 400
 _CONDITION_CHARS = 200
 _EXAMPLES = 3
 _MOST_COLUMNS = 100
 _PLACES = ("path_or_buf", "excel_writer", "path")
-"""How the operations that save a table call the file."""
+"""Parameters for the file in the operations that save a table."""
 
 
 @dataclass(slots=True)
 class TableCall:
-    """One call of a wrapped operation; it has returned when it is noted."""
+    """One call of a wrapped operation, recorded after it has returned."""
 
     name: str
     line: int
     before: int
-    """Rows of the first argument before the call; it may have changed itself."""
+    """Rows of the first argument before the call, which may have changed it."""
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     result: Any = None
@@ -53,30 +53,30 @@ class TableCall:
 
     @property
     def table(self) -> Any:
-        """What it was called on."""
+        """The table that it was called on."""
         return self.args[0]
 
     def argument(self, place: int, name: str, default: Any = None) -> Any:
-        """Returns an argument.
+        """Return an argument.
 
         Args:
-            place: among the positional ones, the table itself being 0.
-            name: of the argument.
-            default: where it was not given.
+            place: its index among the positional ones, the table itself being 0.
+            name: the name of the argument.
+            default: the value if it was not given.
         """
         return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
 
 
 CallNote = Callable[[Book, TableCall], None]
-"""Writes down what a call did."""
+"""Function that records what a call did."""
 
 
 def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
-    """Returns the note of an operation that makes a mask; nothing is a fact before it selects.
+    """Return the note of an operation that creates a mask; only selecting makes it a fact.
 
     Args:
         sign: how the condition is written.
-        form: of the condition in words.
+        form: the template of the condition in words.
     """
 
     def note(book: Book, call: TableCall) -> None:
@@ -100,10 +100,10 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
 
 
 def combined(word: str) -> CallNote:
-    """Returns the note of `&` or `|` on masks.
+    """Return the note of `&` or `|` on masks.
 
     Args:
-        word: that stands for it.
+        word: the word for the operator.
     """
 
     def note(book: Book, call: TableCall) -> None:
@@ -123,7 +123,7 @@ def combined(word: str) -> CallNote:
 
 
 def inverted(book: Book, call: TableCall) -> None:
-    """Notes `~`."""
+    """Record `~`."""
     inner = book.condition_of(call.table)
     if inner is not None:
         text = f"not ({inner.text})"[:_CONDITION_CHARS]
@@ -147,14 +147,14 @@ def is_mask(key: Any) -> bool:
 
 
 def selected(book: Book, call: TableCall) -> None:
-    """Notes `table[mask]`; a column of a table without rows has the table's reason."""
+    """Record `table[mask]`; a column of an empty table gets the table's reason in `wrapping`."""
     key = call.args[1]
     if is_mask(key):
         _note_kept(book, call, book.condition_of(key) or Condition(""))
 
 
 def located(book: Book, call: TableCall) -> None:
-    """Notes `.loc[mask]` and `.loc[slice]`."""
+    """Record `.loc[mask]` and `.loc[slice]`."""
     indexer, key = call.args[:2]
     rows = key[0] if isinstance(key, tuple) and key and indexer.ndim == len(key) else key
     if is_mask(rows):
@@ -171,7 +171,7 @@ def located(book: Book, call: TableCall) -> None:
 
 
 def queried(book: Book, call: TableCall) -> None:
-    """Notes `.query(text)`."""
+    """Record `.query(text)`."""
     expression = call.argument(1, "expr", "")
     text = " ".join(str(expression).split())[:_CONDITION_CHARS]
     is_void = call.result is not None and not len(call.result) and call.before
@@ -198,7 +198,7 @@ def _note_kept(book: Book, call: TableCall, condition: Condition) -> None:
 
 
 def dropped(book: Book, call: TableCall) -> None:
-    """Notes `dropna`, `drop_duplicates` and `drop`, where they took rows out."""
+    """Record `dropna`, `drop_duplicates` and `drop`, if they removed rows."""
     result = call.table if call.result is None else call.result
     after = len(result)
     if after != call.before:
@@ -211,7 +211,7 @@ def dropped(book: Book, call: TableCall) -> None:
 
 
 def grouped(book: Book, call: TableCall) -> None:
-    """Notes rows that are in no group as their key is missing, and groups of no rows."""
+    """Record rows that are in no group because their key is missing, and groups of no rows."""
     table, by = call.table, call.argument(1, "by")
     if call.before == 0:
         nothing(book, call)
@@ -233,13 +233,13 @@ def grouped(book: Book, call: TableCall) -> None:
 
 
 def _missing(column: Any) -> Any:
-    """A mask of the missing values; `None` where to look takes too long."""
+    """Return a mask of the missing values, or `None` if the search would take too long."""
     is_slow = column.dtype == object and len(column) > _TEXT_ROWS
     return None if is_slow or len(column) > _MOST_ROWS else column.isna()
 
 
 def merged(book: Book, call: TableCall) -> None:
-    """Notes `merge` and `join`: rows of both sides and of the result."""
+    """Record `merge` and `join`: rows of both sides and of the result."""
     left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
     if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
         return
@@ -265,7 +265,7 @@ def merged(book: Book, call: TableCall) -> None:
 
 
 def _unmatched(right: Any, result: Any, how: str) -> int | None:
-    """Rows of a left merge without a partner, by a number that only the right side has."""
+    """Count rows of a left merge without a partner, by a number that only the right side has."""
     if how != "left" or not isinstance(right, pd.DataFrame) or len(result) > _MOST_ROWS:
         return None
     for name in right.columns:
@@ -277,7 +277,7 @@ def _unmatched(right: Any, result: Any, how: str) -> int | None:
 
 
 def concatenated(book: Book, call: TableCall) -> None:
-    """Notes `concat` beside each other where the rows of the parts do not fit."""
+    """Record `concat` along the columns if the rows of the parts do not match."""
     parts = call.args[0]
     sizes = [len(one) for one in parts] if isinstance(parts, list | tuple) else []
     if sizes and call.argument(1, "axis", 0) in (1, "columns") and len(call.result) > max(sizes):
@@ -287,7 +287,7 @@ def concatenated(book: Book, call: TableCall) -> None:
 
 
 def coerced(book: Book, call: TableCall) -> None:
-    """Notes values that `to_numeric` and its like, `map` or `reindex` have made NaN."""
+    """Record values that `to_numeric` and similar functions, or `map`, have turned into NaN."""
     given, result = call.args[0], call.result
     if call.name.startswith("to_") and call.argument(1, "errors", "raise") != "coerce":
         return
@@ -314,7 +314,7 @@ def coerced(book: Book, call: TableCall) -> None:
 
 
 def reindexed(book: Book, call: TableCall) -> None:
-    """Notes labels that `reindex` found no row for."""
+    """Record labels that `reindex` found no row for."""
     table, result = call.table, call.result
     if len(result) > _TEXT_ROWS or result.index is table.index or not len(result):
         return
@@ -329,7 +329,7 @@ def reindexed(book: Book, call: TableCall) -> None:
 
 
 def looked_up(book: Book, call: TableCall) -> None:
-    """Notes `.get(label)` of a column, such as a table of groups, that has no such label."""
+    """Record `.get(label)` of a column, such as a table of groups, that has no such label."""
     table, wanted = call.table, call.argument(1, "key")
     if not len(table) or not pd.api.types.is_hashable(wanted) or wanted in table.index:
         return
@@ -353,7 +353,7 @@ def looked_up(book: Book, call: TableCall) -> None:
 
 
 def reduced(book: Book, call: TableCall) -> None:
-    """Notes a figure of no rows, or of missing values alone."""
+    """Record a figure of no rows, or of missing values alone."""
     table, result = call.table, call.result
     if call.before == 0:
         nothing(book, call)
@@ -386,7 +386,7 @@ def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
 
 
 def nothing(book: Book, call: TableCall) -> None:
-    """Notes an operation on a table without rows."""
+    """Record an operation on a table without rows."""
     if call.before:
         return
     is_value = pd.api.types.is_scalar(call.result)
@@ -396,7 +396,7 @@ def nothing(book: Book, call: TableCall) -> None:
 
 
 def written(book: Book, call: TableCall) -> None:
-    """Notes a saved table: its file, that it has no rows, and why a query gave no more."""
+    """Record a saved table: its file, whether it has no rows, and why a query gave no more."""
     source = call.table.attrs.get(QUERY)
     if isinstance(source, list | tuple) and len(source) == 2 and is_void(call.table):
         _note_query(book, call, *map(str, source))
@@ -409,7 +409,7 @@ def written(book: Book, call: TableCall) -> None:
 
 
 def loaded(book: Book, call: TableCall) -> None:
-    """Notes the rows that a file gave."""
+    """Record the number of rows read from a file."""
     place = call.args[0] if call.args else next(iter(call.kwargs.values()), None)
     name = _file_name(place)
     if name and isinstance(call.result, pd.DataFrame):
@@ -418,7 +418,7 @@ def loaded(book: Book, call: TableCall) -> None:
 
 
 def _file_name(place: Any) -> str:
-    """The file that a table is read from or saved in; empty for what is no plain file."""
+    """Return the file that a table is read from or saved to; empty if it is not a plain file."""
     if isinstance(place, PurePath | pd.ExcelFile | pd.ExcelWriter):
         place = os.fspath(place)
     if not isinstance(place, str):
@@ -427,7 +427,7 @@ def _file_name(place: Any) -> str:
 
 
 def gaps_of(table: Any) -> dict[str, int]:
-    """Returns how many values are missing in each column, where it does not take long to look."""
+    """Return the number of missing values in each column that can be searched quickly."""
     is_column = isinstance(table, pd.Series)
     columns = [table] if is_column else [table[name] for name in table.columns[:_MOST_COLUMNS]]
     gaps = {label(x): _missing(x) for x in columns if isinstance(x, pd.Series)}
@@ -435,7 +435,7 @@ def gaps_of(table: Any) -> dict[str, int]:
 
 
 def filled(book: Book, call: TableCall) -> None:
-    """Notes missing values that `fillna` and its like have filled, for each column."""
+    """Record missing values that `fillna` and similar methods have filled, for each column."""
     result = call.table if call.result is None else call.result
     for name, left in gaps_of(result).items():
         before = call.gaps.get(name, 0)
@@ -444,7 +444,7 @@ def filled(book: Book, call: TableCall) -> None:
 
 
 def fetched(book: Book, call: TableCall) -> None:
-    """Notes how many rows a query of a database gave, and why it gave no more."""
+    """Record how many rows a query of a database gave, and why it gave no more."""
     if not isinstance(call.result, pd.DataFrame):
         return
     query = call.argument(0, "sql")
@@ -461,7 +461,7 @@ def fetched(book: Book, call: TableCall) -> None:
 
 
 def _note_query(book: Book, call: TableCall, database: str, query: str) -> bool:
-    """Notes a query that selects no row; whether it is one."""
+    """Record a query that selects no row; return whether it is one."""
     coverage = coverage_in_file(database, query)
     if coverage is None:
         return False
@@ -471,11 +471,11 @@ def _note_query(book: Book, call: TableCall, database: str, query: str) -> bool:
 
 
 def note_shown(book: Book, shown: Any) -> None:
-    """Notes a table that is displayed and has no rows, or no values.
+    """Record a table that is displayed and has no rows, or no values.
 
     Args:
-        book: of the cell.
-        shown: what is displayed.
+        book: the book of the kernel.
+        shown: the displayed object.
     """
     if not isinstance(shown, _TABLES):
         return

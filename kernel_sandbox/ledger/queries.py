@@ -1,10 +1,10 @@
-"""Why a query of a SQLite database came to nothing: no row is selected, and what there is instead.
+"""Why a query of a SQLite database found nothing, and what the data contain instead.
 
-Covered: a query is only asked again where it gave no row, or a single row of figures that are
-missing or 0; read-only, and for a short time. Not covered: conditions other than comparisons of a
-column with literals, in queries without a compound (`UNION`) or a `WITH`.
+Covered: a query is only run again if it gave no row, or a single row of figures that are missing
+or 0. It then runs read-only and for a short time. Not covered: conditions other than comparisons of
+a column with literals, in queries without a compound (`UNION`) or a `WITH`.
 
-Loaded once pandas is there.
+Imported only when pandas is loaded.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from kernel_sandbox.ledger.facts import Coverage
 __all__ = ["coverage_in_file", "file_of", "is_void"]
 
 _LONGEST = 5_000
-"""Characters of a query that are read."""
+"""Most characters of a query that is parsed."""
 _ASKING_S = 0.25
-"""For all that is asked of a database about one query."""
+"""Seconds for everything that a database is asked about one query."""
 _STEPS = 1_000
-"""Of SQLite's machine between two looks at the clock."""
+"""Instructions of SQLite's virtual machine between two checks of the clock."""
 _SAMPLED = 20_000
 _MOST_PARTS = 6
 _NAME = r'(?:[A-Za-z_]\w*|"[^"]+"|`[^`]+`|\[[^\]]+\])'
@@ -58,27 +58,27 @@ _WORDS = re.compile(r"(?i)\b(?:where|on|inner|left|right|full|cross|natural|join
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Where a SELECT takes its rows from, and which."""
+    """Source of the rows of a SELECT, and its condition."""
 
     source: str
     where: str
 
 
 def is_void(rows: pd.DataFrame) -> bool:
-    """Returns whether a query gave no row, or a single one of values that are missing or 0."""
+    """Return whether a query gave no row, or a single row of values that are missing or 0."""
     if len(rows) > 1:
         return False
     return all(pd.isna(one) or one == 0 for one in rows.to_numpy().ravel())
 
 
 def coverage_in_file(database: str, query: str) -> tuple[Coverage, ...] | None:
-    """Returns what a database file holds where a query selects no row.
+    """Return what a database file contains instead, if a query selects no row.
 
-    `None` where it selects some, or where the query or the database can't be read.
+    The result is `None` if it selects some, or if the query or the database can't be read.
 
     Args:
         database: the file.
-        query: that came to nothing.
+        query: the query that found nothing.
     """
     try:
         address = Path(database).resolve(strict=True).as_uri() + "?mode=ro"
@@ -90,7 +90,7 @@ def coverage_in_file(database: str, query: str) -> tuple[Coverage, ...] | None:
 
 
 def file_of(connection: sqlite3.Connection) -> str:
-    """Returns the file of a connection; empty where it has none, or holds more than its file."""
+    """Return the file of a connection; empty if it has none, or a transaction is open."""
     if connection.in_transaction:
         return ""
     return next((file for _, name, file in connection.execute("PRAGMA database_list")
@@ -121,7 +121,7 @@ def _first(connection: sqlite3.Connection, query: str) -> Any:
 
 
 def _parts_of(query: str) -> _Parts | None:
-    """The clauses; `None` where the query is not one SELECT of figures or rows."""
+    """Return the clauses, or `None` if the query is not one SELECT of figures or rows."""
     text = re.sub(r"--[^\n]*", " ", query).strip().rstrip(";")
     if len(text) > _LONGEST or _REFUSED.search(re.sub(_TEXT, "''", text)):
         return None
@@ -137,7 +137,7 @@ def _parts_of(query: str) -> _Parts | None:
 
 
 def _clauses(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yields the words that begin a clause outside of parentheses, with their start and end."""
+    """Yield the words that begin a clause outside of parentheses, with their start and end."""
     depth = 0
     for found in _PIECE.finditer(text):
         piece = found[0].casefold()
@@ -147,7 +147,7 @@ def _clauses(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _conjuncts(where: str) -> Iterator[str]:
-    """Yields the parts that must all be true; none where an OR stands between them."""
+    """Yield the parts that must all be true; none if an OR joins them."""
     depth, begin, is_between, cuts = 0, 0, False, list[str]()
     for found in _PIECE.finditer(where):
         piece = found[0].casefold()
@@ -167,7 +167,7 @@ def _conjuncts(where: str) -> Iterator[str]:
 
 
 def _covered(connection: sqlite3.Connection, parts: _Parts, text: str) -> Coverage | None:
-    """What the column of a condition holds; `None` where the condition can't be read."""
+    """Return what the column of a condition contains, or `None` if it can't be parsed."""
     found = _CONDITION.match(text)
     if found is None:
         return None
@@ -193,7 +193,7 @@ def _covered(connection: sqlite3.Connection, parts: _Parts, text: str) -> Covera
 
 
 def _table_with(connection: sqlite3.Connection, source: str, alias: str, column: str) -> str | None:
-    """The table of a query that has the column."""
+    """Return the table of a query that has the column."""
     for table, short in _TABLE.findall(f"FROM {source.replace(',', ' JOIN ')}"):
         names = {_bare(table).casefold()}
         if short and not _WORDS.fullmatch(short):
@@ -212,7 +212,7 @@ def _bare(name: str) -> str:
 
 
 def _typed(values: Any) -> Any:
-    """A column of dates or years as such: of these, a range says more than the frequent ones."""
+    """Return a column of dates or years as that type, for which a range is more informative."""
     texts = [one for one in values.head(100) if isinstance(one, str)]
     if texts and all(map(_YEAR.fullmatch, texts)):
         return pd.to_numeric(values, errors="coerce")
@@ -222,7 +222,7 @@ def _typed(values: Any) -> Any:
 
 
 def _wanted(rest: str) -> list[Any]:
-    """The literals of a condition; `%` of a pattern stands for nothing."""
+    """Return the literals of a condition, without the `%` and `*` at the ends of a pattern."""
     found = []
     for literal in re.findall(_LITERAL, rest):
         if literal.startswith("'"):

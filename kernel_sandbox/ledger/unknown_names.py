@@ -1,7 +1,7 @@
-"""What a table or a database calls its parts, where a cell failed for a name that they do not have.
+"""Names that a table or a database has, for a cell that failed on an unknown name.
 
 Covered: columns and labels that pandas did not find, and columns and tables that SQLite did not.
-Not covered: names that other libraries look up. Loaded once a cell has failed for such a name.
+Not covered: names that other libraries look up. Imported only after a cell has failed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOST_NAMES, _MOST_NEAR, _MOST_LISTED = 5_000, 4, 12
 _NAME_CHARS = 60
 _QUOTED = re.compile(r"'([^'\n]{1,80})'")
 _NO_NAMES = ("columns", "index", "values", "str", "object")
-"""What pandas quotes beside the names."""
+"""Words that pandas quotes besides the names."""
 _NO_COLUMN = re.compile(r"no such column: (.{1,160}?)(?: - should this be .*)?$", re.MULTILINE)
 _NO_TABLE = re.compile(r"no such table: (?:main\.)?(.{1,160})$", re.MULTILINE)
 _SCHEMA = """
@@ -34,10 +34,10 @@ WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' LIMIT 5000
 
 
 def unknown_name(error: BaseException) -> Fact | None:
-    """Returns what is called nearly as the name that a cell failed for, or what there is instead.
+    """Return a fact with names like the one that a cell failed on, or those that exist.
 
     Args:
-        error: that ended the cell.
+        error: the exception that ended the cell.
     """
     message = str(error)
     if _NO_COLUMN.search(message) or _NO_TABLE.search(message):
@@ -46,7 +46,7 @@ def unknown_name(error: BaseException) -> Fact | None:
         table, name = getattr(error, "obj", None), str(getattr(error, "name", ""))
         near = _near(name, _labels(table))
         return _told("attribute", name, near, near=len(near), there=len(near)) if near else None
-    if not isinstance(error, KeyError | NameError) or not error.args:  # of a query, a NameError
+    if not isinstance(error, KeyError | NameError) or not error.args:  # `query` raises NameError
         return None
     key = error.args[0]
     there = next(filter(None, map(_labels, _looked_into(error.__traceback__))), [])
@@ -58,7 +58,7 @@ def unknown_name(error: BaseException) -> Fact | None:
 
 
 def _looked_into(trace: TracebackType | None) -> Iterator[Any]:
-    """What the functions of pandas on the way to an exception worked on, the last of them first."""
+    """Yield the objects of the pandas functions that led to an exception, the last one first."""
     frames = []
     while trace is not None:
         frames.append(trace.tb_frame)
@@ -70,7 +70,7 @@ def _looked_into(trace: TracebackType | None) -> Iterator[Any]:
 
 
 def _labels(thing: Any) -> list[str]:
-    """The names of a table's columns, or of an index; none of what has no names of text."""
+    """Return the names of a table's columns or of an index; empty if it has no text names."""
     pandas = sys.modules.get("pandas")
     if pandas is None:
         return []
@@ -98,7 +98,7 @@ def _of_database(error: BaseException, message: str) -> Fact | None:
 
 
 def _schema(trace: TracebackType | None) -> list[tuple[str, str]]:
-    """Table and column of all columns in the database that was asked."""
+    """Return table and column of all columns in the queried database."""
     asked: list[tuple[str, str]] = []
     while trace is not None and not asked:
         names = trace.tb_frame.f_locals
@@ -139,8 +139,8 @@ def _told(operation: str, name: str, names: Sequence[str], *, near: int, there: 
 
 
 def _near(name: str, names: Sequence[str]) -> list[str]:
-    """The names that look like one or contain it, the most similar first."""
-    known = {_bare(one): one for one in names}  # cut: to compare takes the square of their length
+    """Return the names that are similar to one or contain it, the most similar first."""
+    known = {_bare(one): one for one in names}  # cut: comparing is quadratic in their length
     asked = _bare(name)
     matches = difflib.get_close_matches(asked, known, n=3, cutoff=0.6)
     containing = [one for bare, one in known.items() if asked and asked in bare]

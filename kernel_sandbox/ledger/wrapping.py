@@ -1,10 +1,10 @@
-"""Puts a thin layer round the operations of pandas for as long as a cell runs, and takes it away.
+"""Thin wrappers around the operations of pandas, installed only while a cell runs.
 
-Covered: results, errors, tracebacks and warnings are those of pandas itself; what a cell has put
-in the place of an operation stays. Not covered: an operation that a cell has kept in a container
-or a closure keeps its layer, which then only passes on.
+Covered: results, errors, tracebacks and warnings are those of pandas itself. An operation that a
+cell has replaced stays replaced. Not covered: an operation that a cell has stored in a container or
+a closure keeps its wrapper, which then only forwards calls.
 
-Loaded once pandas is there.
+Imported only when pandas is loaded.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _SIGNS = {
 _TEXT_CONDITIONS = ("contains", "startswith", "endswith", "match", "fullmatch")
 _COERCIONS = ("to_numeric", "to_datetime", "to_timedelta")
 _WALKED = 12
-"""Frames of pandas between a cell and a function that it had pandas call, as `apply` does."""
+"""Most frames of pandas between a cell and a function that pandas calls for it, as in `apply`."""
 _FILE = "<ledger of dm_jupyter, which warnings pass by as importlib._bootstrap>"
-"""Of the layer, for who looks at the stack. Python counts no frame of a file that has these two
-words in its name when it looks for the line that a warning is about (`_is_internal_frame`)."""
+"""File name of the wrappers in the stack. When Python searches the line that a warning is about, it
+skips frames of a file with `importlib` and `_bootstrap` in its name (`_is_internal_frame`)."""
 
 
 def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
-    """Yields what makes masks; see `_operations`."""
+    """Yield the operations that create masks; see `_operations`."""
     series = pd.Series
     for name, sign in _SIGNS.items():
         yield series, f"__{name}__", notes.compared(sign)
@@ -65,7 +65,7 @@ def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
 
 
 def _methods(owner: Any) -> Iterator[tuple[Any, str, CallNote]]:
-    """Yields what a table and a column both have; see `_operations`."""
+    """Yield the operations that a table and a column both have; see `_operations`."""
     yield owner, "__getitem__", notes.selected
     yield owner, "reindex", notes.reindexed
     yield owner, "groupby", notes.grouped
@@ -80,7 +80,7 @@ def _methods(owner: Any) -> Iterator[tuple[Any, str, CallNote]]:
 
 
 def _operations() -> Iterator[tuple[Any, str, CallNote]]:
-    """Yields the owner of each operation, its name there, and what is noted of it."""
+    """Yield the owner of each operation, its name there, and its note."""
     yield from _conditions()
     yield from _methods(pd.DataFrame)
     yield from _methods(pd.Series)
@@ -92,7 +92,7 @@ def _operations() -> Iterator[tuple[Any, str, CallNote]]:
     yield pd.Series, "map", notes.coerced
     yield pd.Series, "get", notes.looked_up
     for name, note in _FUNCTIONS.items():
-        # Where it was defined as well: there pickle looks for it.
+        # Also in the module that defines it, because pickle looks for it there.
         for module in (pd, sys.modules[getattr(pd, name).__module__]):
             if getattr(module, name, None) is getattr(pd, name):
                 yield module, name, note
@@ -108,16 +108,16 @@ _FUNCTIONS: dict[str, CallNote] = {
 
 
 class Wrapping:
-    """The layers of one kernel; made once, put on and taken off with each cell."""
+    """Wrappers of one kernel, created once, installed and removed with each cell."""
 
     def __init__(self, book: Book) -> None:
-        """Changes nothing yet.
+        """Create the wrappers without installing them.
 
         Args:
-            book: gets what is noted.
+            book: the book that receives what is recorded.
         """
         self._layers: list[tuple[Any, str, Any, Any, bool]] = []
-        """Owner, name, the operation, its layer, and whether the owner has it of its own."""
+        """Owner, name, operation, its wrapper, and whether the owner itself defines it."""
         made: dict[int, Any] = {}
         for owner, name, note in _operations():
             original = getattr(owner, name)
@@ -129,13 +129,13 @@ class Wrapping:
         self._originals = {id(layer): original for _, _, original, layer, _ in self._layers}
 
     def put_on(self) -> None:
-        """Puts the layers into place."""
+        """Install the wrappers."""
         for owner, name, original, layer, _ in self._layers:
             if getattr(owner, name, None) is original:
                 setattr(owner, name, layer)
 
     def take_off(self, namespace: dict[str, Any]) -> None:
-        """Puts the operations back, also where a cell has imported them by name.
+        """Restore the operations, even those that a cell has imported by name.
 
         Args:
             namespace: the global names of the cell's code.
@@ -154,7 +154,7 @@ class Wrapping:
 
 
 def _layer(book: Book, original: Any, name: str, note: CallNote) -> Any:
-    """Returns an operation that does what the original does, and then notes it."""
+    """Return an operation that does what the original does and then records it."""
     if name == "__getitem__":
         function = _getitem_layer(book, original, note)
     else:
@@ -163,7 +163,7 @@ def _layer(book: Book, original: Any, name: str, note: CallNote) -> Any:
         def function(*args: Any, **kwargs: Any) -> Any:
             try:
                 line = 0 if book.is_quiet else _cell_line(book, sys._getframe(1), is_walking)
-                if is_query:  # it looks for names in the frame of its caller
+                if is_query:  # it resolves names in the frame of its caller
                     kwargs["level"] = kwargs.get("level", 0) + (2 if line else 1)
                 if not line:
                     return original(*args, **kwargs)
@@ -180,7 +180,7 @@ def _layer(book: Book, original: Any, name: str, note: CallNote) -> Any:
 
 
 def _getitem_layer(book: Book, original: Any, note: CallNote) -> Any:
-    """As `_layer`, and quick for a key that is a name or a number."""
+    """Return a wrapper as `_layer` does, but fast for a key that is a name or a number."""
 
     def function(self: Any, key: Any) -> Any:
         try:
@@ -209,7 +209,7 @@ def _pass_on_void(book: Book, table: Any, column: Any) -> None:
 
 
 def _cell_line(book: Book, frame: Any, is_walking: bool = False) -> int:
-    """The line of the cell that a call comes from; 0 for one from elsewhere, or another thread."""
+    """Return the line of the cell that calls; 0 for a call from elsewhere or another thread."""
     if is_walking:
         for _ in range(_WALKED):
             if frame is None or not frame.f_globals.get("__name__", "").startswith("pandas."):
@@ -222,7 +222,7 @@ def _cell_line(book: Book, frame: Any, is_walking: bool = False) -> int:
 
 
 def _noted(book: Book, original: Any, note: CallNote, call: TableCall) -> Any:
-    """Returns what the original returns; a note that fails is none."""
+    """Return what the original returns; a note that fails is skipped."""
     book.is_quiet = True
     try:
         if call.name in _FILLERS:
@@ -246,7 +246,7 @@ def _rows(args: tuple[Any, ...]) -> int:
 
 
 def _without_layers(trace: Any) -> Any:
-    """The traceback without the frames of the layer at its beginning."""
+    """Return the traceback without the wrapper's frames at its beginning."""
     while trace is not None and trace.tb_frame.f_code.co_filename == _FILE:
         trace = trace.tb_next
     return trace

@@ -1,1 +1,1 @@
-"""Packages that cells lack: found, fetched and laid beside the environment."""
+"""Packages that cells lack: found, downloaded and installed beside the environment."""

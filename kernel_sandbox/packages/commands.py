@@ -1,7 +1,8 @@
-"""The commands that messages tell a person to run, as they can be pasted into a terminal.
+"""Commands that messages ask a person to run, ready to paste into a terminal.
 
-The name `dm-jupyter` is on no package index, so `pip install 'dm-jupyter[ray]'` would fail. What an
-extra needs is on one: these commands name it, whatever this distribution was installed from.
+The name `dm-jupyter` is on no package index, so `pip install 'dm-jupyter[ray]'` would fail. The
+requirements of an extra are on one: these commands name them, whatever this distribution was
+installed from.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _DISTRIBUTION = "dm-jupyter"
 
 
 def install_extra(extra: str) -> str:
-    """Returns the command that installs what an extra of this distribution needs.
+    """Return the command that installs what an extra of this distribution needs.
 
     Args:
         extra: its name in `pyproject.toml`.
@@ -31,7 +32,7 @@ def install_extra(extra: str) -> str:
 
 
 def pip_install(*requirements: str) -> str:
-    """Returns the command that installs packages into the environment of this process.
+    """Return the command that installs packages into the environment of this process.
 
     Args:
         requirements: as pip reads them.
@@ -44,12 +45,12 @@ def pip_install(*requirements: str) -> str:
 
 
 def ensure_pip() -> str:
-    """Returns the command that adds pip to an environment made without it."""
+    """Return the command that adds pip to an environment created without it."""
     return f"{_python()} -m ensurepip"
 
 
 def own_command(*words: str) -> str:
-    """Returns a command line of `dm-jupyter`.
+    """Return a command line of `dm-jupyter`.
 
     Args:
         words: what follows the program's name.
@@ -65,7 +66,7 @@ def _belongs(need: Requirement, extra: str) -> bool:
 
 
 def _is_ours(program: str) -> bool:
-    """Whether a shell that inherits this process's PATH finds the program of this environment."""
+    """Return whether a shell with this process's PATH finds the program of this environment."""
     found = shutil.which(program)
     return found is not None and Path(found) == Path(sys.executable).with_name(program)
 

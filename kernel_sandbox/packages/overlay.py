@@ -1,18 +1,18 @@
-"""Packages that were added to an environment: a folder beside it, which kernels only read.
+"""Packages added to an environment, in a folder beside it that kernels only read.
 
-The contract with whoever starts a kernel: they make the folder `Overlay.site` where it is missing,
-and it keeps its place; it is bound read-only; it is appended to the END of `sys.path`, as text
-(not by `site.addsitedir`, which would run `.pth` files). So nothing in it can take the place of a
-module of the environment, and a kernel that already runs can import what is installed meanwhile.
+The contract with the starter of a kernel: it creates the folder `Overlay.site` if it is missing,
+and never moves it. It binds the folder read-only. It appends the folder to the END of `sys.path`,
+as text, not by `site.addsitedir`, which would run `.pth` files. So nothing in the folder can
+replace a module of the environment, and a running kernel can import what is installed meanwhile.
 
-Covered: wheels only, since a source distribution would run code outside of the sandbox; packages
-that the environment has are never installed again, nor is one of the overlay ever replaced; an
-install that fails, is cancelled or is killed leaves the packages as they were. With a lock file of
-pip, a package or a dependency that it does not name with a hash is refused by name, and so is a
-file with another hash.
-Not covered: what an installed package does inside a kernel, where the kernel's own limits hold;
-a kernel without the file view, whose code can write to the folder as the user can; whether the
-packages of a lock file are good.
+Covered: only wheels are installed, since a source distribution would run code outside of the
+sandbox. A package of the environment is never installed again, and one of the overlay is never
+replaced. An install that fails, is cancelled or is killed leaves the packages as they were. With a
+lock file of pip, a package or dependency without a hash in it is refused by name. So is a file
+with another hash.
+Not covered: what an installed package does inside a kernel, where the kernel's own limits apply.
+Code of a kernel without the file view can write to the folder as the user can. Nor is it checked
+whether the packages of a lock file are good.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ class Overlay:
         lock: Path | None = None,
         timeout_s: float = 300.0,
     ) -> None:
-        """Makes nothing yet; asking another interpreter blocks for a tenth of a second.
+        """Create nothing yet; a query to another interpreter blocks for a tenth of a second.
 
         Args:
-            root: where the overlays of all environments lie.
-            python: the interpreter of the environment; `None` stands for the one that runs this.
+            root: the folder of the overlays of all environments.
+            python: the interpreter of the environment; `None` for the current one.
             lock: a file with the versions and hashes that may be installed; `None` allows any.
             timeout_s: how long one installation may take, waiting for others included, seconds.
 
@@ -90,13 +90,13 @@ class Overlay:
         return OverlayState.read(self._record).packages
 
     async def importable(self, names: Iterable[str]) -> frozenset[str]:
-        """Returns which of the modules the environment or the overlay has.
+        """Return which of the modules the environment or the overlay has.
 
         Args:
-            names: of top-level modules.
+            names: the names of top-level modules.
 
         Raises:
-            PackageError: the interpreter can't be asked.
+            PackageError: the interpreter can't be queried.
         """
         found = await asyncio.to_thread(ask, self._python, "find", str(self.site), *names)
         return frozenset(found)
@@ -104,11 +104,11 @@ class Overlay:
     async def install(
         self, requirements: Iterable[str], on_progress: Callable[[str], None] = lambda _: None
     ) -> tuple[Package, ...]:
-        """Adds packages with what they need, all or none; returns those that this call added.
+        """Add packages with what they need, all or none; return those that this call added.
 
         Args:
-            requirements: names, with versions or without.
-            on_progress: gets a line for a person now and then.
+            requirements: names, with or without versions.
+            on_progress: called now and then with a line for a person.
 
         Raises:
             PackageError: they were not installed; the message says why.
@@ -131,7 +131,7 @@ class Overlay:
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
-        """Holds the lock that tasks and processes share; the system frees it if we die."""
+        """Hold the lock that tasks and processes share; the system frees it if we die."""
         self._make()
         descriptor = os.open(self._home / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -157,20 +157,20 @@ class Overlay:
                 names = ", ".join(f"{one.name} {one.version}" for one in wheels)
                 on_progress(f"Installing {names}")
                 await pip.unpack(wheels, staging / "site")
-            # Nothing is awaited from here on: a cancellation comes before, or finds all done.
+            # Nothing is awaited from here on: a cancellation comes before, or after everything.
             added = self._merge(staging / "site", wheels, state) if wheels else ()
             state.with_requirements(missing).with_packages(added).write(self._record)
             return added
-        finally:  # also of what a merge that failed has moved
+        finally:  # also removes what a failed merge has moved
             await run_shielded(asyncio.to_thread(self._recover))
 
     async def _resolve(
         self, pip: Pip, missing: list[str], state: OverlayState
     ) -> tuple[Wheel, ...]:
-        """The wheels that neither the environment nor the overlay has."""
+        """Return the wheels that neither the environment nor the overlay has."""
         versions = await asyncio.to_thread(ask, self._python, "versions")
-        # pip does not see the overlay: it would load modules from it, outside the sandbox. What
-        # is there already comes back in the same version, and is left out.
+        # pip does not see the overlay: it would load modules from it, outside the sandbox.
+        # Packages that are already there come back in the same version, and are left out.
         there = {canonical(one.name): one.version for one in state.packages}
         pins: Mapping[str, str] = {
             **(self._lock.versions if self._lock else {}),
@@ -186,7 +186,7 @@ class Overlay:
     def _merge(
         self, source: Path, wheels: tuple[Wheel, ...], state: OverlayState
     ) -> tuple[Package, ...]:
-        """Moves what was unpacked into the overlay; the next record that is written keeps it.
+        """Move what was unpacked into the overlay; the next record that is written keeps it.
 
         The record first names what will appear: a process that dies between the two records
         leaves a list of what to remove.
@@ -200,7 +200,7 @@ class Overlay:
         return tuple(Package(one.name, one.version, one.sha256, now) for one in wheels)
 
     def _recover(self) -> OverlayState:
-        """Removes what is not the record's, of this installation or an older one that died."""
+        """Remove what is not in the record, of this installation or an older one that died."""
         for abandoned in self._home.glob(f"{_STAGING}*"):
             shutil.rmtree(abandoned, ignore_errors=True)
         state = OverlayState.read(self._record)
@@ -226,7 +226,7 @@ def _is_locked(descriptor: int) -> bool:
 
 
 def _new_entries(source: Path, target: Path, folder: Path) -> Iterable[Path]:
-    """The topmost paths that the overlay lacks; a file that it has stays as it is."""
+    """Yield the topmost paths that the overlay lacks; a file that it has stays as it is."""
     for path in sorted((source / folder).iterdir()):
         entry = folder / path.name
         there = target / entry
@@ -250,26 +250,26 @@ class Package:
 
 @dataclass(frozen=True, slots=True)
 class OverlayState:
-    """What `installed.json` holds; changed only under the overlay's lock."""
+    """The content of `installed.json`; changed only under the overlay's lock."""
 
     packages: tuple[Package, ...] = ()
     """Oldest first, dependencies included."""
     requirements: tuple[str, ...] = ()
-    """What was asked for and is there, word for word."""
+    """The requirements that were asked for and are installed, verbatim."""
     pending: tuple[str, ...] = ()
     """Paths in the overlay that belong to no package yet: an installation is adding them."""
 
     def with_requirements(self, added: Iterable[str]) -> OverlayState:
-        """The state in which these were asked for too."""
+        """Return the state with these requirements added."""
         return replace(self, requirements=(*self.requirements, *added))
 
     def with_packages(self, added: Iterable[Package]) -> OverlayState:
-        """The state in which these are installed too."""
+        """Return the state with these packages added."""
         return replace(self, packages=(*self.packages, *added))
 
     @classmethod
     def read(cls, path: Path) -> OverlayState:
-        """Reads the record; a missing one is empty.
+        """Read the record; a missing one is empty.
 
         Raises:
             PackageError: it can't be read, or is not such a record.
@@ -286,10 +286,10 @@ class OverlayState:
             raise PackageError(f"{what}: remove the folder {path.parent}") from error
 
     def write(self, path: Path) -> None:
-        """Writes the record at once: a reader sees the old one or the new one.
+        """Write the record atomically: a reader sees the old one or the new one.
 
         Raises:
-            OSError: it can't be written; the old one is still there.
+            OSError: it can't be written; the old one is kept.
         """
         draft = path.with_suffix(".part")
         draft.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
@@ -297,7 +297,7 @@ class OverlayState:
 
 
 def _checked(name: str, texts: list[str]) -> list[str]:
-    # Whoever could write the record must not choose what the next installation removes.
+    # A writer of the record must not be able to choose what the next installation removes.
     for text in texts if name == "pending" else ():
         parts = PurePosixPath(text).parts
         if not parts or ".." in parts or parts[0] == "/":
@@ -306,10 +306,10 @@ def _checked(name: str, texts: list[str]) -> list[str]:
 
 
 class LockFile:
-    """What `pip-compile --generate-hashes`, `uv export` and `pip freeze` with hashes write."""
+    """A lock file of `pip-compile --generate-hashes`, `uv export` or `pip freeze` with hashes."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file.
+        """Read the file.
 
         Args:
             path: lines of the form `name==version --hash=sha256:...`.
@@ -334,13 +334,13 @@ class LockFile:
         self._hashes.setdefault(name, set()).update(_HASH.findall(match[3] or ""))
 
     def check(self, wheels: Iterable[Wheel]) -> None:
-        """Lets the wheels pass when the file holds the hash of each.
+        """Check that the file contains the hash of each wheel.
 
         Args:
             wheels: what would be installed.
 
         Raises:
-            PackageError: names the wheels that the file does not hold.
+            PackageError: a wheel's hash is not in the file; the message names the wheel.
         """
         for wheel in wheels:
             hashes = self._hashes.get(canonical(wheel.name))

@@ -1,4 +1,4 @@
-"""Where the added packages of an environment lie: for whoever only has to name the folder."""
+"""The path of an environment's added packages, for callers that only need the folder's name."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["overlay_site"]
 
 
 def overlay_site(root: Path, name: str = "") -> Path:
-    """Returns the folder for the end of a kernel's `sys.path`; it need not exist.
+    """Return the folder for the end of a kernel's `sys.path`; it need not exist.
 
     Args:
-        root: where the overlays of all environments lie.
-        name: of the environment; empty for the one of the interpreter that runs this.
+        root: the folder of the overlays of all environments.
+        name: the name of the environment; empty for that of the current interpreter.
     """
     return root.expanduser().resolve() / (name or environment_name()) / "site"

@@ -1,8 +1,9 @@
-"""Installs the packages that a cell imports and the environment lacks (DataMind §4).
+"""Installation of packages that a cell imports and the environment lacks (DataMind §4).
 
-Covered: only packages of a list; wheels only (`--only-binary :all:`), because a source
-distribution would run its own code outside of the sandbox; into an overlay that kernels only read.
-Not covered: the dependencies of a listed package, which come with it unlisted; imports inside
+Covered: only packages on an allow-list are installed, into an overlay that kernels only read. Only
+wheels are used (`--only-binary :all:`), because a source distribution would run its own code
+outside of the sandbox.
+Not covered: the dependencies of a listed package, which need not be listed; imports inside
 functions or by `importlib`, which are left to fail.
 """
 
@@ -38,16 +39,16 @@ _MAX_DEPTH = 4
 
 
 class AllowList(Mapping[str, str]):
-    """What may be installed: from the name of a module to what pip is asked for."""
+    """An allow-list that maps the name of a module to the requirement passed to pip."""
 
     def __init__(self, requirements: Mapping[str, str]) -> None:
-        """Keeps the list.
+        """Check and store the list.
 
         Args:
-            requirements: from each module's name to a package, with versions or without.
+            requirements: the package of each module's name, with or without versions.
 
         Raises:
-            PackageError: a name is no module's, or a requirement is more than a package.
+            PackageError: a name is not a module's, or a requirement is more than a package.
         """
         for name, requirement in requirements.items():
             if not (name.isidentifier() and isinstance(requirement, str)):
@@ -57,13 +58,13 @@ class AllowList(Mapping[str, str]):
 
     @classmethod
     def load(cls, path: Path | None = None) -> AllowList:
-        """Reads a list: a TOML file with one table, `imports`.
+        """Load a list: a TOML file with one table, `imports`.
 
         Args:
-            path: `None` stands for the list that comes with this package.
+            path: the file; `None` for the list that comes with this package.
 
         Raises:
-            PackageError: the file can't be read, or holds anything else.
+            PackageError: the file can't be read, or contains anything else.
         """
         path = path or Path(__file__).parents[1] / "packages.toml"
         try:
@@ -88,7 +89,7 @@ class AllowList(Mapping[str, str]):
         return len(self._requirements)
 
     def refusal(self, name: str) -> str:
-        """Returns why a module that is not on the list is not installed, and what to do."""
+        """Return why a module that is not on the list is not installed, and what to do."""
         by_case = {known.lower(): known for known in self._requirements}
         close = [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case)]
         remedy = (
@@ -101,23 +102,23 @@ class AllowList(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """What a cell imports and its kernel lacks."""
+    """Modules that a cell imports and its kernel lacks."""
 
     allowed: Mapping[str, str] = field(default_factory=dict)
-    """From each module that may be installed to its package, in the order of the cell."""
+    """The package of each module that may be installed, in the order of the cell."""
     refused: tuple[tuple[str, str], ...] = ()
     """The name of each other module, and why."""
 
     @property
     def message(self) -> str:
-        """Why modules can't be had; empty when none is refused."""
+        """Why modules can't be installed; empty if none is refused."""
         return Prepared(refused=self.refused).message
 
     def without(self, names: Iterable[str], why: str) -> Missing:
-        """Returns the same with some modules refused.
+        """Return a copy with some modules refused.
 
         Args:
-            names: of those modules, installable or not.
+            names: the names of those modules, installable or not.
             why: what to say after the name of each.
         """
         out = [name for name in self.allowed if name in set(names)]
@@ -127,16 +128,16 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was done before a cell ran."""
+    """The packages installed and refused before a cell ran."""
 
     installed: tuple[Package, ...] = ()
-    """With the dependencies."""
+    """The installed packages, dependencies included."""
     refused: tuple[tuple[str, str], ...] = ()
     """The name of each module that is still missing, and why."""
 
     @property
     def message(self) -> str:
-        """What whoever wrote the cell should know; empty when nothing was missing."""
+        """A message for the author of the cell; empty if nothing was missing."""
         names = ", ".join(f"{package.name} {package.version}" for package in self.installed)
         reasons = [reason for _, reason in self.refused]
         return " ".join(f"{text}." for text in ([f"Installed {names}"] if names else []) + reasons)
@@ -147,7 +148,7 @@ async def _nobody(_: Sequence[str]) -> bool:
 
 
 class PackageInstaller:
-    """Finds what a cell lacks and installs what is allowed; may serve many kernels at once."""
+    """An installer of the allowed packages that a cell lacks, for many kernels at once."""
 
     def __init__(
         self,
@@ -156,13 +157,13 @@ class PackageInstaller:
         decide: Callable[[Sequence[str]], Awaitable[bool]] = _nobody,
         on_progress: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Installs nothing yet.
+        """Install nothing yet.
 
         Args:
-            overlay: where packages go.
-            allow: which may go there.
+            overlay: where packages are installed.
+            allow: which packages may be installed.
             decide: whether `prepare` installs these packages now; asks a person, or agrees.
-            on_progress: gets a line for a person now and then.
+            on_progress: called now and then with a line for a person.
         """
         self._overlay = overlay
         self._allow = allow
@@ -177,14 +178,14 @@ class PackageInstaller:
         return self._overlay.site
 
     async def prepare(self, source: str, workspace: Path | None = None) -> Prepared:
-        """Installs what the cell lacks; what can't be installed is a refusal, not an exception.
+        """Install what the cell lacks; what can't be installed is a refusal, not an exception.
 
         Args:
             source: the cell. One that the screen refuses gets nothing: it will not run.
             workspace: the folder whose own files the cell may import.
 
         Raises:
-            PackageError: the environment's interpreter can't be asked.
+            PackageError: the environment's interpreter can't be queried.
             asyncio.CancelledError: the caller was cancelled; nothing was left half done.
         """
         missing = Missing() if screen(source) else await self.missing(source, workspace)
@@ -196,14 +197,14 @@ class PackageInstaller:
         return await self.install(missing.without(self._declined, why))
 
     async def missing(self, source: str, workspace: Path | None = None) -> Missing:
-        """Returns what the cell imports and neither the environment nor the overlay has.
+        """Return what the cell imports and neither the environment nor the overlay has.
 
         Args:
             source: the cell.
             workspace: the folder whose own files the cell may import.
 
         Raises:
-            PackageError: the environment's interpreter can't be asked.
+            PackageError: the environment's interpreter can't be queried.
         """
         known = self._known
         names = missing_imports(source, lambda name: name in known or _is_in(workspace, name))
@@ -219,11 +220,11 @@ class PackageInstaller:
     async def install(
         self, missing: Missing, on_progress: Callable[[str], None] | None = None
     ) -> Prepared:
-        """Installs what is missing and allowed, whatever `decide` would say.
+        """Install what is missing and allowed, whatever `decide` would say.
 
         Args:
             missing: what `missing` returned.
-            on_progress: gets a line now and then, instead of the installer's own.
+            on_progress: called now and then with a line, instead of the installer's own.
 
         Raises:
             asyncio.CancelledError: the caller was cancelled; nothing was left half done.
@@ -251,11 +252,11 @@ class WithPackages:
     def __init__(
         self, runner: CellRunner, installer: PackageInstaller, workspace: Path | None = None
     ) -> None:
-        """Wraps a runner.
+        """Wrap a runner.
 
         Args:
             runner: runs the cells; its kernel sees the installer's overlay.
-            installer: what to install with.
+            installer: the installer to use.
             workspace: the folder whose own files the cells may import.
         """
         self._runner = runner
@@ -264,13 +265,13 @@ class WithPackages:
         self._preparing: asyncio.Task[Prepared] | None = None
 
     async def run(self, source: str) -> CellResult:
-        """Prepares for one cell and runs it; the result's message starts with what was done.
+        """Prepare for one cell and run it; the result's message starts with what was done.
 
         Args:
             source: the code.
 
         Raises:
-            PackageError: the environment's interpreter can't be asked.
+            PackageError: the environment's interpreter can't be queried.
             SandboxError: whatever the wrapped runner raises.
             asyncio.CancelledError: the caller was cancelled.
         """
@@ -289,30 +290,30 @@ class WithPackages:
         return replace(result, message=f"{prepared.message} {result.message}".strip())
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell, or the installation before it."""
+        """Interrupt the running cell, or the installation before it."""
         if self._preparing is not None:
             self._preparing.cancel()
         else:
             await self._runner.interrupt()
 
     async def restart(self) -> None:
-        """Ends the kernel and starts an empty one; installed packages stay."""
+        """End the kernel and start an empty one; installed packages stay."""
         await self._runner.restart()
 
     async def close(self) -> None:
-        """Ends the kernel; installed packages stay."""
+        """End the kernel; installed packages stay."""
         await self._runner.close()
 
 
 def missing_imports(source: str, known: Callable[[str], bool]) -> tuple[str, ...]:
-    """Returns the top-level modules that a cell needs and nobody knows, in order; never raises.
+    """Return the top-level modules that a cell needs and its kernel lacks, in order; never raise.
 
-    Needed is what the cell imports as it runs: not inside a function, and not where it catches
-    the failure of the import itself. Code that is no Python needs nothing.
+    A cell needs what it imports as it runs: not inside a function, and not where it catches the
+    failure of the import itself. Code that is not Python needs nothing.
 
     Args:
-        source: the cell, with the magics of IPython or without.
-        known: whether the kernel can import the module already.
+        source: the cell, with or without IPython magics.
+        known: whether the kernel can already import the module.
     """
     names = dict.fromkeys(_wanted(source, 0))
     return tuple(name for name in names if name not in sys.stdlib_module_names and not known(name))
@@ -330,7 +331,7 @@ def _wanted(source: str, depth: int) -> Iterator[str]:
 
 
 def _executed(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """All statements that may run with the module, however deep, in order."""
+    """Yield all statements that may run with the module, however deep, in order."""
     waiting = list(reversed(body))
     while waiting:
         statement = waiting.pop()
@@ -355,7 +356,7 @@ def _catches_import(branch: ast.AST) -> bool:
 
 
 def _code_of_magic(value: ast.expr) -> str:
-    """The Python that a magic such as `%%time` runs; empty for anything else."""
+    """Return the Python that a magic such as `%%time` runs; empty for anything else."""
     match value:
         case ast.Call(
             func=ast.Attribute(attr=attr),

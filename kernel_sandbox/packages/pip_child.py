@@ -1,14 +1,17 @@
-"""Runs in the interpreter of a kernel's environment: what it holds, and pip without programs.
+"""Script for the interpreter of a kernel's environment: its packages, and pip without programs.
 
-Started as `python -I pip_child.py COMMAND ...`. The commands: `name` prints, as JSON, what sets
-the environment apart from others; `versions` prints those of its packages; `find SITE NAME...`
-prints which of the modules can be imported, from the environment or from the folder SITE;
-`pip PARENT ARGUMENT...` runs pip. Standard library only: the interpreter need not have this
-package.
+Started as `python -I pip_child.py COMMAND ...`. All commands but `pip` print JSON:
 
-Covered: `--only-binary` says nothing about a source archive that a wheel names by its address as
-a dependency, and pip would build it. Here pip can start no program, so nothing is ever built; and
-it dies with its parent. Not covered: pip's keyring in `subprocess` mode, which is a program too.
+    name                    what sets the environment apart from others
+    versions                the versions of its packages
+    find SITE NAME...       which modules can be imported, from the environment or the folder SITE
+    pip PARENT ARGUMENT...  run pip
+
+Standard library only: the interpreter need not have this package.
+
+Covered: `--only-binary` does not apply to a source archive that a wheel names by its address as a
+dependency: pip would build it. Here pip can start no program, so nothing is ever built. It also
+dies with its parent. Not covered: pip's keyring in `subprocess` mode, which is a program too.
 """
 
 from __future__ import annotations
@@ -34,10 +37,10 @@ _STARTS = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spaw
 
 
 def main(arguments: list[str]) -> None:  # pragma: no cover (runs in the child)
-    """Runs one command.
+    """Run one command.
 
     Args:
-        arguments: the command and what it takes.
+        arguments: the command and its arguments.
     """
     command, *rest = arguments
     if command == "pip":
@@ -47,7 +50,7 @@ def main(arguments: list[str]) -> None:  # pragma: no cover (runs in the child)
 
 
 def environment_name() -> str:
-    """Returns a folder's name that no other environment on this machine has."""
+    """Return a folder name that no other environment on this machine has."""
     identity = (platform.python_version(), sysconfig.get_platform(), sys.prefix)
     digest = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     return f"{sys.implementation.cache_tag}-{digest[:12]}"
@@ -81,7 +84,7 @@ def _is_found(site: str, name: str) -> bool:  # pragma: no cover
         return True
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # there, and odd: nothing to install
+    except (ImportError, ValueError):  # it exists and is odd: nothing to install
         return True
 
 
@@ -97,7 +100,7 @@ def _run_pip(parent: int, arguments: list[str]) -> None:  # pragma: no cover
 
 def _refuse_programs(event: str, _: tuple[object, ...]) -> None:  # pragma: no cover
     if event.startswith(_STARTS):
-        # An OSError: what pip only tries, to describe the machine, it then does without.
+        # An OSError: pip then does without the programs that only describe the machine.
         raise PermissionError(NO_PROGRAM)
 
 

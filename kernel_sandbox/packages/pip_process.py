@@ -1,10 +1,10 @@
-"""pip as a process outside the sandbox: works out which wheels are missing, and unpacks them.
+"""pip as a process outside the sandbox, which resolves the missing wheels and unpacks them.
 
-Covered: a source distribution is never taken, for it would run its own code outside the sandbox;
+Covered: a source distribution is never used, since it would run its own code outside the sandbox;
 a wheel is only unpacked. What is unpacked has the hash that was seen when the versions were
-worked out. pip gets the variables that `environment.py` lists, so no key or token of the parent.
-Not covered: passwords in pip's own settings or in the address of an index, which pip needs; what
-an index serves, where no lock file says what to expect.
+resolved. pip gets the variables that `environment.py` lists, so no key or token of the parent.
+Not covered: passwords in pip's own settings or in the address of an index, which pip needs. Nor is
+what an index serves, if no lock file says what to expect.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ class Wheel:
 
 
 def canonical(name: str) -> str:
-    """Returns the one spelling of a package's name."""
+    """Return the canonical spelling of a package's name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def check_requirement(text: str) -> str:
-    """Returns the text when it is a name, with extras and versions or without.
+    """Return the text if it is a name, with or without extras and versions.
 
     Raises:
         PackageError: it is anything else, such as an address, a path or an option of pip.
@@ -80,11 +80,11 @@ def check_requirement(text: str) -> str:
 
 
 def ask(python: Path, *arguments: str) -> Any:
-    """Returns what `pip_child.py` prints for a command; blocks for a tenth of a second.
+    """Return what `pip_child.py` prints for a command; block for a tenth of a second.
 
     Args:
         python: the interpreter of the environment.
-        *arguments: the command and what it takes.
+        *arguments: the command and its arguments.
 
     Raises:
         PackageError: the interpreter can't be run.
@@ -108,12 +108,12 @@ class Pip:
     """The two steps of one installation, in a folder of its own."""
 
     def __init__(self, python: Path, folder: Path, on_progress: Callable[[str], None]) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             python: the interpreter of the environment; its pip is used.
-            folder: exists, and is used for all that pip writes.
-            on_progress: gets a line now and then.
+            folder: an existing folder for all that pip writes.
+            on_progress: called with a line now and then.
         """
         self._python = python
         self._folder = folder
@@ -122,10 +122,10 @@ class Pip:
     async def resolve(
         self, requirements: Iterable[str], pins: Mapping[str, str]
     ) -> tuple[Wheel, ...]:
-        """Returns the wheels that the environment lacks; installs nothing.
+        """Return the wheels that the environment lacks; install nothing.
 
         Args:
-            requirements: what is wanted.
+            requirements: the packages that are wanted.
             pins: the versions that must stay, by name.
 
         Raises:
@@ -140,14 +140,14 @@ class Pip:
         return tuple(_wheel(item) for item in items)
 
     async def unpack(self, wheels: Iterable[Wheel], target: Path) -> None:
-        """Unpacks exactly these wheels.
+        """Unpack exactly these wheels.
 
         Args:
             wheels: what `resolve` returned.
             target: a folder that does not exist yet.
 
         Raises:
-            PackageError: a wheel can't be had, or is not the one that was resolved.
+            PackageError: a wheel is not available, or is not the one that was resolved.
         """
         wanted = self._folder / "wanted.txt"
         lines = (f"{one.name}=={one.version} --hash=sha256:{one.sha256}\n" for one in wheels)
@@ -174,7 +174,7 @@ class Pip:
             raise PackageError(_reason(tail))
 
     async def _read(self, process: asyncio.subprocess.Process) -> str:
-        """Reads to the end, passes on what is downloaded, and keeps the last part."""
+        """Read the output to its end, report each download, and return the last part."""
         tail = rest = ""
         while process.stdout is not None and (chunk := await process.stdout.read(65536)):
             text = chunk.decode("utf-8", "replace")

@@ -1,1 +1,1 @@
-"""The parts of the pool that spans machines."""
+"""The pool that spans several machines."""

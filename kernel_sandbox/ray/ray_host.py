@@ -1,4 +1,4 @@
-"""The part of a `RayPool` that lives on a node: a local pool, its trajectories by number."""
+"""The part of a `RayPool` on a node: a local pool and its trajectories, by number."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["RayHost"]
 
 
 class RayHost:
-    """The actor: called by one `RayNode`, many calls at a time, all in one event loop.
+    """The actor, called by one `RayNode`: many calls at a time, all in one event loop.
 
-    The zygote is started from that loop's thread, which lives as long as the actor: the system
-    ends the zygote and its workers with it, also when the actor is killed.
+    The zygote is started from that loop's thread, which lives as long as the actor. The system
+    ends the zygote and its workers with that thread, even if the actor is killed.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class RayHost:
         options: WorkerOptions,
         make_installer: Callable[[], PackageInstaller] | None = None,
     ) -> None:
-        """Starts nothing yet; `start` does, in the thread of the event loop.
+        """Start nothing yet; `start` does, in the thread of the event loop.
 
         Args:
             settings: how much the node takes on.
@@ -51,12 +51,12 @@ class RayHost:
         self._open: dict[int, tuple[PooledRunner, AsyncExitStack]] = {}
 
     async def start(self) -> Containment:
-        """Opens the local pool; returns the layers around its workers.
+        """Open the local pool; return the layers around its workers.
 
         Raises:
-            KernelStartError: its zygote did not come up.
+            KernelStartError: its zygote did not start.
             ContainmentError: the machine can't confine workers as the profile asks.
-            PackageError: the installer can't be made here.
+            PackageError: the installer can't be created here.
         """
         installer = await asyncio.to_thread(self._make_installer) if self._make_installer else None
         options = self._options
@@ -72,11 +72,11 @@ class RayHost:
         return self._started
 
     async def stage(self, digest: str, data: bytes) -> None:
-        """Keeps the content of an input.
+        """Store the content of an input.
 
         Args:
-            digest: of the content.
-            data: the content; Ray brought it here.
+            digest: the digest of the content.
+            data: the content, which Ray transferred.
 
         Raises:
             OSError: it can't be written.
@@ -84,11 +84,11 @@ class RayHost:
         await asyncio.to_thread(self._files.write, digest, data)
 
     async def open(self, number: int, inputs: Mapping[str, str]) -> None:
-        """Opens a trajectory.
+        """Open a trajectory.
 
         Args:
-            number: what it is called from now on.
-            inputs: the names under which its code reads files, to the digests of their contents.
+            number: its number from now on.
+            inputs: the digests of file contents, by the names under which its code reads them.
 
         Raises:
             SessionClosedError: the pool is closed.
@@ -98,11 +98,11 @@ class RayHost:
         await self._enter(number, self._pool.runner(paths))
 
     async def branch(self, number: int, parent: int) -> None:
-        """Opens a trajectory that goes on from where another is.
+        """Open a trajectory that continues from the state of another.
 
         Args:
-            number: what it is called from now on.
-            parent: the other.
+            number: its number from now on.
+            parent: the number of the other.
 
         Raises:
             SessionClosedError: the other is closed.
@@ -120,10 +120,10 @@ class RayHost:
         return self._open[number][0]
 
     async def run(self, number: int, source: str) -> dict[str, Any]:
-        """Runs a cell; returns its `CellResult` as JSON.
+        """Run a cell; return its `CellResult` as JSON.
 
         Args:
-            number: of the trajectory.
+            number: the number of the trajectory.
             source: the code.
 
         Raises:
@@ -134,12 +134,12 @@ class RayHost:
         return (await self._runner(number).run(source)).to_json()
 
     async def collect(self, number: int) -> dict[str, bytes]:
-        """Returns the files that the trajectory's code has made, by their relative places.
+        """Return the files that the trajectory's code has created, by relative path.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
             KernelStartError: no worker could be started.
-            WorkspaceError: a file can't be read, or with it they are above `disk_bytes`.
+            WorkspaceError: a file can't be read, or the files exceed `disk_bytes` together.
         """
         runner = self._runner(number)
         folder = _temporary()
@@ -152,7 +152,7 @@ class RayHost:
             folder.remove()
 
     async def interrupt(self, number: int) -> None:
-        """Interrupts the running cell.
+        """Interrupt the running cell.
 
         Raises:
             SessionClosedError: the trajectory is closed.
@@ -160,7 +160,7 @@ class RayHost:
         await self._runner(number).interrupt()
 
     async def restart(self, number: int) -> None:
-        """Forgets the state.
+        """Discard the state.
 
         Raises:
             SessionClosedError: the trajectory is closed.
@@ -168,16 +168,16 @@ class RayHost:
         await self._runner(number).restart()
 
     async def close(self, number: int) -> None:
-        """Closes a trajectory; does nothing when it is closed."""
+        """Close a trajectory; do nothing if it is closed."""
         if number in self._open:
             await run_shielded(self._open.pop(number)[1].aclose())
 
     async def metrics(self) -> PoolMetrics:
-        """Returns what the local pool does now."""
+        """Return the current metrics of the local pool."""
         return self._pool.metrics()
 
     async def end(self) -> None:
-        """Ends every trajectory and the local pool, and removes the files."""
+        """End every trajectory and the local pool, and remove the files."""
         for number in tuple(self._open):
             await self.close(number)
         if self._started is not None:

@@ -1,4 +1,4 @@
-"""The driver's handle on one node of a `RayPool`: starts its actor, calls it, hears of its end."""
+"""The driver's handle on one node of a `RayPool`: starts its actor, calls it, notices its end."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from kernel_sandbox.types import Limits
 __all__ = ["RayNode", "load_ray"]
 
 _CALLS_AT_ONCE = 100_000
-"""Calls that an actor works on at a time; what bounds the work is its pool."""
+"""Calls that an actor handles at a time; its pool bounds the work."""
 _CANCEL_WAIT_S = 30.0
 _END_WAIT_S = 30.0
 
 
 def load_ray() -> Any:
-    """Returns the module `ray`.
+    """Return the module `ray`.
 
     Raises:
         RayMissingError: it is not installed.
@@ -51,22 +51,22 @@ class RayNode:
     """A node and the pool on it; once lost it stays lost."""
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
-            entry: of the node in `ray.nodes()`.
+            entry: the entry of the node in `ray.nodes()`.
         """
         self.id: str = entry["NodeID"]
         self.cores: float = entry["Resources"]["CPU"]
-        """As Ray counts them: of a container its share, or what it was started with."""
+        """The cores as Ray counts them: a container's share, or what Ray was started with."""
         self.name = f"{entry['NodeManagerAddress']} ({self.id[:8]})"
-        """For a person."""
+        """The address and short id, for a person."""
         self.open = 0
-        """Trajectories that were placed on it."""
+        """The number of open trajectories on it."""
         self.lost = ""
-        """Why it takes no calls any more; empty while it does."""
+        """Why it no longer accepts calls; empty while it does."""
         self.lost_at = 0.0
-        """When that was, by `time.monotonic()`."""
+        """When it was lost, by `time.monotonic()`."""
         self.limits = Limits()
         """What each trajectory may use there."""
         self.containment = Containment()
@@ -84,7 +84,7 @@ class RayNode:
         options: WorkerOptions,
         make_installer: Callable[[], PackageInstaller] | None = None,
     ) -> None:
-        """Starts the actor; returns when its zygote is warm.
+        """Start the actor; return when its zygote is warm.
 
         Args:
             settings: how much the node takes on.
@@ -93,14 +93,14 @@ class RayNode:
             make_installer: as for `RayPool`.
 
         Raises:
-            NodeLostError: the actor did not come up, or died.
-            KernelStartError: its zygote did not come up.
+            NodeLostError: the actor did not start, or died.
+            KernelStartError: its zygote did not start.
             ContainmentError: the node can't confine workers as the profile asks.
-            PackageError: the installer can't be made there.
+            PackageError: the installer can't be created there.
         """
         strategies = importlib.import_module("ray.util.scheduling_strategies")
         placement = {
-            "num_cpus": 0,  # the pool bounds itself; what Ray shares out stays with the training
+            "num_cpus": 0,  # the pool bounds itself; Ray's own share stays with the training
             "max_concurrency": _CALLS_AT_ONCE,
             "max_restarts": 0,  # it would come back without the states
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(self.id, soft=False),
@@ -115,20 +115,20 @@ class RayNode:
             raise
 
     def number(self) -> int:
-        """Returns a number for a new trajectory."""
+        """Return a number for a new trajectory."""
         return next(self._numbers)
 
     async def call(self, method: str, *arguments: Any) -> Any:
-        """Calls a method of `RayHost`.
+        """Call a method of `RayHost`.
 
         Args:
             method: its name.
-            arguments: by position.
+            arguments: its arguments, by position.
 
         Raises:
             SessionClosedError: the pool is closed.
             NodeLostError: the node is gone.
-            SandboxError: what the method raised; a fault of no such kind is its cause.
+            SandboxError: what the method raised; an error of another kind is its cause.
             asyncio.CancelledError: the caller was cancelled, and so was the method: it has ended.
         """
         if self._is_closed:
@@ -150,7 +150,7 @@ class RayNode:
             raise self._gone(error) from error
 
     async def _cancelled(self, reference: Any) -> None:
-        """Cancels a call and waits for its end, so that the next meets a state at rest."""
+        """Cancel a call and wait for its end, so that the next one finds an idle state."""
         self._ray.cancel(reference)
         await _settled(reference, _CANCEL_WAIT_S)
 
@@ -163,15 +163,15 @@ class RayNode:
             f"again, the pool goes on with the other nodes. Ray says: {reason}"
         )
         self.lost_at = time.monotonic()
-        self._kill()  # one that can't be reached just now would keep its workers
+        self._kill()  # an actor that is only unreachable for now would keep its workers
         return NodeLostError(self.lost)
 
     async def stage(self, digest: str, reference: Any) -> None:
-        """Brings a content to the node, once.
+        """Transfer a content to the node, once.
 
         Args:
-            digest: of the content.
-            reference: of the object that holds it.
+            digest: the digest of the content.
+            reference: the reference of the object that contains it.
 
         Raises:
             SessionClosedError: the pool is closed.
@@ -185,7 +185,7 @@ class RayNode:
         await asyncio.shield(task)  # others may wait for it too
 
     async def end(self) -> None:
-        """Ends the pool on the node, and the actor. Safe to call again."""
+        """End the pool on the node, and the actor. Safe to call again."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -204,8 +204,8 @@ class RayNode:
 
 
 async def _settled(reference: Any, seconds: float) -> None:
-    """Waits until a call has ended, however it does."""
+    """Wait until a call has ended, whatever its outcome, for this time at most."""
     future: asyncio.Future[Any] = asyncio.ensure_future(reference)
     done, _ = await asyncio.wait((future,), timeout=seconds)
     if done and not future.cancelled():
-        future.exception()  # seen
+        future.exception()  # mark it as retrieved

@@ -1,8 +1,8 @@
 """A pool over several machines: a `SandboxPool` on every node of a Ray cluster.
 
-Ray places and carries; what runs where is decided here, by the number of open trajectories. The
-actors are the driver's: they end with it, and their workers with them. Of each trajectory, the
-driver holds a `RayRunner`.
+Ray starts actors on nodes and transfers data. This module decides what runs where, by the number
+of open trajectories. The actors belong to the driver: they end with it, and their workers with
+them. For each trajectory, the driver has a `RayRunner`.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from kernel_sandbox.types import CellResult, Limits
 __all__ = ["NodeLostError", "RayMetrics", "RayMissingError", "RayPool", "RayRunner"]
 
 AGAIN_S = 120.0
-"""By then Ray has noticed if a node died; one that lives gets a new pool for the one it lost."""
+"""By then Ray has noticed a dead node; a live node gets a new pool for the lost one."""
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class RayMetrics:
-    """What the nodes do at one moment, and have done."""
+    """Metrics of the nodes at one moment, and of what they have done."""
 
     total: PoolMetrics
-    """Their sum; `queued` counts those that wait for a place on any node."""
+    """Their sum; `queued` counts trajectories that wait for a slot on any node."""
     nodes: Mapping[str, PoolMetrics]
-    """Of each node, by Ray's id of it."""
+    """The metrics of each node, by Ray's node id."""
     refused: Mapping[str, str]
-    """Why a node takes none, by Ray's id of it: it was lost, or its pool did not start."""
+    """Why a node accepts none, by Ray's node id: it was lost, or its pool did not start."""
 
 
 class RayPool(AsyncResource):
-    """A pool on every node, used as a `SandboxPool` is; an async context manager.
+    """A pool on every node, used like a `SandboxPool`; an async context manager.
 
-    Covered: nodes that join and nodes that die; a driver that is killed leaves no worker. Not
-    covered: a state does not outlive its node, a trajectory does not move to another, and the
-    inputs stay in Ray's object store until the pool is closed.
+    Covered: nodes that join and nodes that die; a killed driver leaves no worker. Not covered: a
+    state does not outlive its node, and a trajectory does not move to another node. The inputs
+    stay in Ray's object store until the pool is closed.
     """
 
     def __init__(
@@ -69,14 +69,15 @@ class RayPool(AsyncResource):
         make_installer: Callable[[], PackageInstaller] | None = None,
         cells_by_cores: bool = False,
     ) -> None:
-        """Starts nothing yet.
+        """Start nothing yet.
 
         Args:
             settings: how much each node takes on; `None` for as many cells at once as it has cores.
             limits: what each trajectory may use.
             options: how workers are started.
-            make_installer: called on each node, it makes what gets there, unasked, what cells
-                import and the environment lacks; `None` for nothing. Ray carries the function.
+            make_installer: called on each node to create an installer, which installs what cells
+                import and the environment lacks, without asking; `None` for none. Ray transfers
+                the function.
             cells_by_cores: whether each node runs as many cells at once as it has cores, whatever
                 the settings say.
         """
@@ -95,15 +96,15 @@ class RayPool(AsyncResource):
         self._is_open = False
 
     async def _open(self) -> None:
-        """Starts a pool on every node that has cores to give; ends all of them when one fails.
+        """Start a pool on every node that offers cores; end all of them if one fails.
 
         Raises:
             RayMissingError: Ray is not installed.
             SandboxError: Ray is not initialised.
-            NodeLostError: no node has cores to give, or all of them died.
-            KernelStartError: a zygote did not come up.
+            NodeLostError: no node offers cores, or all of them died.
+            KernelStartError: a zygote did not start.
             ContainmentError: a node can't confine workers as the profile asks.
-            PackageError: the installer can't be made on a node.
+            PackageError: the installer can't be created on a node.
         """
         if not load_ray().is_initialized():
             raise SandboxError("Ray is not initialised: call ray.init(...) before the pool starts")
@@ -114,7 +115,7 @@ class RayPool(AsyncResource):
         self._refuse()
 
     async def close(self) -> None:
-        """Ends every trajectory and every actor. Safe to call again."""
+        """End every trajectory and every actor. Safe to call again."""
         self._is_open = False
         self._places.release()  # wakes the first that waits, and that one the next
         async with asyncio.TaskGroup() as group:
@@ -122,7 +123,7 @@ class RayPool(AsyncResource):
                 group.create_task(node.end())
 
     async def _look(self) -> list[SandboxError]:
-        """Starts a pool on the nodes that have none yet; returns what kept some from it."""
+        """Start a pool on the nodes that have none yet; return the errors of those that failed."""
         entries = await asyncio.to_thread(load_ray().nodes)
         new = [entry for entry in entries if self._is_new(entry)]
         self._tried.update(entry["NodeID"] for entry in new)
@@ -153,7 +154,7 @@ class RayPool(AsyncResource):
                 self._refused[node.id] = str(error)
             return error
         except asyncio.CancelledError:
-            self._tried.discard(node.id)  # whoever comes next starts it
+            self._tried.discard(node.id)  # the next caller starts it
             raise
         if not self._is_open:
             await node.end()
@@ -165,12 +166,12 @@ class RayPool(AsyncResource):
 
     @asynccontextmanager
     async def runner(self, inputs: Mapping[str, Path] | None = None) -> AsyncIterator[RayRunner]:
-        """Opens a trajectory on the node with the fewest by its cores, once one has a place.
+        """Open a trajectory on the node with the fewest per core, once one has a free slot.
 
-        A node that joined since is started first.
+        A pool on a node that joined since is started first.
 
         Args:
-            inputs: the files that its code may read, by the names under which it does.
+            inputs: the files that its code may read, by the names that it uses.
 
         Raises:
             SessionClosedError: the pool is closed.
@@ -195,14 +196,14 @@ class RayPool(AsyncResource):
                     digests[name] = digest = await self._contents.add(name, path)
                     await node.stage(digest, self._contents.reference(digest))
                 return await RayRunner.opened(node, "open", digests)
-            except NodeLostError:  # nothing has run yet: another does as well
+            except NodeLostError:  # nothing has run yet, so another node will do
                 self._leave(node)
             except BaseException:
                 self._leave(node)
                 raise
 
     async def _place(self) -> RayNode:
-        """Waits for a place and takes it."""
+        """Wait for a free slot and take it."""
         self._queued += 1
         try:
             while True:
@@ -213,12 +214,12 @@ class RayPool(AsyncResource):
                 if (node := self._best()) is not None:
                     node.open += 1
                     return node
-                # the place was one of a lost node, and goes with it
+                # the slot belonged to a lost node, and is lost with it
         finally:
             self._queued -= 1
 
     def _refuse(self) -> None:
-        """Raises when waiting is of no use, and wakes the next that waits to do so too."""
+        """Raise if waiting is of no use, and wake the next waiter to do the same."""
         if self._left():
             return
         self._places.release()
@@ -239,7 +240,7 @@ class RayPool(AsyncResource):
         self._places.release()
 
     async def metrics(self) -> RayMetrics:
-        """Returns what the nodes do now; those that were lost count no more.
+        """Return the current metrics of the nodes; lost nodes no longer count.
 
         Raises:
             SessionClosedError: the pool is closed.
@@ -266,19 +267,19 @@ class RayRunner:
     """One trajectory on some node; a `CellRunner`."""
 
     def __init__(self, node: RayNode, number: int) -> None:
-        """Made by `RayPool.runner` and by `branch`."""
+        """Create a runner; for `RayPool.runner` and `branch`."""
         self.node = node
-        """Where its state is."""
+        """The node of its state."""
         self._number = number
 
     @classmethod
     async def opened(cls, node: RayNode, method: str, argument: Any) -> Self:
-        """Returns a new trajectory; for `RayPool`.
+        """Return a new trajectory; for `RayPool`.
 
         Args:
-            node: where.
-            method: of the actor, `open` or `branch`.
-            argument: what that takes besides the number.
+            node: the node of the trajectory.
+            method: the method of the actor, `open` or `branch`.
+            argument: the argument of that method besides the number.
 
         Raises:
             NodeLostError: the node is gone.
@@ -298,7 +299,7 @@ class RayRunner:
         return self.node.containment
 
     async def run(self, source: str) -> CellResult:
-        """Runs one cell when its turn comes on the node.
+        """Run one cell when its turn comes on the node.
 
         Args:
             source: the code.
@@ -312,21 +313,21 @@ class RayRunner:
         return CellResult.from_json(await self.node.call("run", self._number, source))
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Brings the files that its code has made to this machine; see `PooledRunner.collect`.
+        """Transfer the files that its code has created to this machine, as `PooledRunner.collect`.
 
         Not covered: they pass through this process's memory, all at once.
 
         Args:
-            folder: where they go, made if missing; a file of the same name is replaced.
+            folder: where they go, created if missing; a file of the same name is replaced.
 
         Returns:
-            Where they lie, sorted.
+            Their paths, sorted.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
             NodeLostError: the node is gone, and the files with it.
             KernelStartError: no worker could be started.
-            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`; it is
+            WorkspaceError: a file can't be copied, or the files exceed `disk_bytes` with it; it is
                 named, and nothing was copied.
         """
         contents = await self.node.call("collect", self._number)
@@ -334,7 +335,7 @@ class RayRunner:
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[RayRunner]:
-        """Opens a trajectory that goes on from here by itself, on the same node.
+        """Open a trajectory that continues from here by itself, on the same node.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
@@ -347,7 +348,7 @@ class RayRunner:
             await runner.close()
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs.
+        """Interrupt the running cell; do nothing if none runs.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
@@ -356,7 +357,7 @@ class RayRunner:
         await self.node.call("interrupt", self._number)
 
     async def restart(self) -> None:
-        """Forgets the state.
+        """Discard the state.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
@@ -365,6 +366,6 @@ class RayRunner:
         await self.node.call("restart", self._number)
 
     async def close(self) -> None:
-        """Ends the trajectory. Safe to call again, and when the node or the pool is gone."""
+        """End the trajectory. Safe to call again, and when the node or the pool is gone."""
         with suppress(NodeLostError, SessionClosedError):
             await self.node.call("close", self._number)

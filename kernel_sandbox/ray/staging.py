@@ -1,4 +1,4 @@
-"""Carries input files to other machines: by their content, each content once."""
+"""Transfer of input files to other machines, by content and each content once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DIGEST_BYTES = 32
 
 @dataclass(frozen=True, slots=True)
 class _Stamp:
-    """What changes when a file does."""
+    """Values that change when a file does."""
 
     size: int
     mtime_ns: int
@@ -29,17 +29,17 @@ class _Stamp:
 
 
 class Contents:
-    """The sender's side: what files hold, stored once for all who fetch it.
+    """The sender's side: the contents of files, stored once for all who fetch them.
 
-    Covered: a file that changes is read again; one that does not is only looked at. Not covered:
-    a change that keeps size, inode and time stamp.
+    Covered: a file that changes is read again; of an unchanged one only the status is read. Not
+    covered: a change that keeps size, inode and time stamp.
     """
 
     def __init__(self, store: Callable[[bytes], Any]) -> None:
-        """Reads nothing yet.
+        """Read nothing yet.
 
         Args:
-            store: keeps some bytes and returns what they are fetched with; called in a thread.
+            store: stores bytes and returns a reference to fetch them; called in a thread.
         """
         self._store = store
         self._known: dict[Path, tuple[_Stamp, str]] = {}
@@ -47,14 +47,14 @@ class Contents:
         self._lock = asyncio.Lock()
 
     async def add(self, name: str, path: Path) -> str:
-        """Stores what a file holds, unless that is stored; returns its digest.
+        """Store the content of a file unless it is already stored; return its digest.
 
         Args:
             name: what the code calls it, for the message.
             path: the file.
 
         Raises:
-            WorkspaceError: it can't be read, or the name is one that holds on this machine alone.
+            WorkspaceError: it can't be read, or the name is valid on this machine alone.
         """
         if Path(name).is_absolute():
             raise WorkspaceError(
@@ -81,30 +81,30 @@ class Contents:
         return digest
 
     def reference(self, digest: str) -> Any:
-        """Returns what the content of that digest is fetched with."""
+        """Return the reference that fetches the content of that digest."""
         return self._stored[digest]
 
 
 class StagedFiles:
     """The receiver's side: a private folder with one file for each content.
 
-    Covered: the folder is readable by its owner alone, and goes away with its process. Not covered:
-    the trajectories of a machine share the files; what holds them read-only is the file view.
+    Covered: the folder is readable by its owner alone, and is removed with its process. Not
+    covered: the trajectories of a machine share the files; the file view keeps them read-only.
     """
 
     def __init__(self) -> None:
-        """Makes the folder.
+        """Create the folder.
 
         Raises:
-            OSError: it can't be made.
+            OSError: it can't be created.
         """
         self._folder = PrivateFolder(Path(tempfile.gettempdir()).resolve(), "dm-data-")
 
     def write(self, digest: str, data: bytes) -> None:
-        """Writes a content; who looks for the file meets all of it or none.
+        """Write a content atomically: a reader of the file sees all of it or none.
 
         Args:
-            digest: of the content.
+            digest: the digest of the content.
             data: the content.
 
         Raises:
@@ -116,11 +116,11 @@ class StagedFiles:
         part.rename(self.path(digest))
 
     def path(self, digest: str) -> Path:
-        """Returns where the content of that digest is, or would be."""
+        """Return where the content of that digest is, or would be."""
         return self._folder.path / digest
 
     def remove(self) -> None:
-        """Removes the folder. Safe to call again."""
+        """Remove the folder. Safe to call again."""
         self._folder.remove()
 
 

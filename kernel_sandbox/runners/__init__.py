@@ -1,1 +1,1 @@
-"""What runs cells for the layers above: sessions, workers, snapshots, pools."""
+"""Runners of cells for the layers above: sessions, workers, snapshots and pools."""

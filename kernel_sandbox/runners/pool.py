@@ -1,8 +1,8 @@
-"""Serves thousands of trajectories: so many at once, so many cells at once, so much memory.
+"""A pool for thousands of trajectories, with bounds on open ones, running cells and memory.
 
-A trajectory that thinks costs only memory; one whose memory is needed is kept as text and built
-again when its next cell comes. What runs at once is bounded by the cores, not by the trajectories
-("decoupled" resource peaks, DataMind, arXiv 2509.25084, §4).
+A trajectory that thinks costs only memory. If its memory is needed, it is kept as text and rebuilt
+when its next cell comes. The number of cells that run at once depends on the cores, not on the
+trajectories ("decoupled" resource peaks, DataMind, arXiv 2509.25084, §4).
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ __all__ = ["PoolMetrics", "PoolSettings", "PooledRunner", "SandboxPool", "StateR
 class SandboxPool(AsyncResource):
     """A zygote and the trajectories that run on it; an async context manager.
 
-    Enter it in the thread that lives longest: the system ends all workers with that thread, also
-    when the process is killed.
+    Enter it in the thread that lives longest: the system ends all workers with that thread, even
+    if the process is killed.
     """
 
     def __init__(
@@ -52,17 +52,17 @@ class SandboxPool(AsyncResource):
         options: WorkerOptions | None = None,
         installer: PackageInstaller | None = None,
     ) -> None:
-        """Starts nothing yet.
+        """Prepare a pool; entering the context starts it.
 
         Args:
-            settings: how much to take on.
+            settings: capacity and profile of the pool.
             limits: what each trajectory may use.
             options: how workers are started.
-            installer: gets, unasked, what cells import and the environment lacks; `None` for
-                nothing.
+            installer: installs, unasked, what cells import and the environment lacks; `None` to
+                install nothing.
 
         Raises:
-            ValueError: there is an overlay in the options, and an installer with its own.
+            ValueError: the options have an overlay, and the installer has its own.
         """
         self.settings = settings or PoolSettings()
         self.limits = limits or Limits()
@@ -87,13 +87,13 @@ class SandboxPool(AsyncResource):
         self._is_open = False
 
     async def _open(self) -> None:
-        """Warms the zygote and, for the profile `rollout`, looks what holds around a worker.
+        """Start the zygote and check which layers are active around a worker.
 
         Raises:
-            KernelStartError: the zygote did not come up.
-            ContainmentError: the machine can't confine workers as the profile asks, or lets this
-                process open too few files for so many trajectories.
-            PackageError: the folder of the installer's packages can't be made.
+            KernelStartError: the zygote did not start.
+            ContainmentError: the machine can't confine workers as the profile requires, or lets
+                this process open too few files for so many trajectories.
+            PackageError: the folder of the installer's packages can't be created.
         """
         self.settings.allow_open_files()
         if self.packages is not None:
@@ -115,22 +115,22 @@ class SandboxPool(AsyncResource):
             )
 
     async def close(self) -> None:
-        """Ends every trajectory, and the zygote. Safe to call again."""
+        """End every trajectory, and the zygote. Safe to call again."""
         self._is_open = False
         await run_shielded(self._close())
 
     async def _close(self) -> None:
-        async with AsyncExitStack() as stack:  # one that can't be closed leaves none of the others
+        async with AsyncExitStack() as stack:  # if one can't be closed, the others still are
             stack.push_async_callback(self.zygote.close)
             for runner in tuple(self._runners):
                 stack.push_async_callback(runner.close)
 
     @asynccontextmanager
     async def runner(self, inputs: Mapping[str, Path] | None = None) -> AsyncIterator[PooledRunner]:
-        """Opens a trajectory once there is a place for it, and closes it at the end.
+        """Open a trajectory once the pool has room for it, and close it at the end.
 
         Args:
-            inputs: the files that its code may read, by the names under which it does.
+            inputs: the files that its code may read, by the names that it uses for them.
 
         Raises:
             SessionClosedError: the pool is closed.
@@ -170,11 +170,11 @@ class SandboxPool(AsyncResource):
             await runner.close()
 
     def count_deadline(self) -> None:
-        """Counts a trajectory that has come to its deadline; for `PooledRunner`."""
+        """Count a trajectory that has reached its deadline; for `PooledRunner`."""
         self._kills["deadline"] += 1
 
     async def count_cell(self, result: CellResult) -> None:
-        """Counts a cell that has run, and makes room for the next; for `PooledRunner`."""
+        """Count a cell that has run, and make room for the next; for `PooledRunner`."""
         self._cells += 1
         if result.ended_by:
             self._kills[result.ended_by] += 1
@@ -182,7 +182,7 @@ class SandboxPool(AsyncResource):
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Waits until one more process may be at work; for `PooledRunner`."""
+        """Wait until one more process may run a cell; for `PooledRunner`."""
         self._waiting += 1
         try:
             await self._turns.acquire()
@@ -196,7 +196,7 @@ class SandboxPool(AsyncResource):
             self._turns.release()
 
     def metrics(self) -> PoolMetrics:
-        """Returns what the pool does now."""
+        """Return the current metrics of the pool."""
         elapsed_s = max(time.monotonic() - self._opened_at, 1e-9)
         return PoolMetrics(
             active=len(self._runners),
@@ -216,7 +216,7 @@ class PooledRunner:
     """One trajectory; a `CellRunner`."""
 
     def __init__(self, pool: SandboxPool, backend: StateBackend) -> None:
-        """Takes a backend in a pool; made by `SandboxPool.runner`."""
+        """Wrap a backend in a pool; called by `SandboxPool.runner`."""
         self._pool = pool
         self._backend = backend
         deadline_s = pool.settings.deadline_s
@@ -226,16 +226,16 @@ class PooledRunner:
 
     @property
     def backend(self) -> StateBackend:
-        """What holds its state."""
+        """The backend that keeps its state."""
         return self._backend
 
     @property
     def containment(self) -> Containment:
-        """The layers around the process that was started last; none before the first cell."""
+        """The layers around the last started process; none before the first cell."""
         return self._backend.containment
 
     async def run(self, source: str) -> CellResult:
-        """Runs one cell when its turn comes, after what it lacks was installed if that may be.
+        """Run one cell when its turn comes, after installing what it lacks if that is allowed.
 
         Args:
             source: the code.
@@ -243,7 +243,7 @@ class PooledRunner:
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
             KernelStartError: no worker could be started.
-            PackageError: the environment's interpreter can't be asked what it has.
+            PackageError: the environment's interpreter can't be queried for its packages.
             asyncio.CancelledError: the caller was cancelled; the cell has been stopped.
         """
         if self._is_closed:
@@ -273,22 +273,22 @@ class PooledRunner:
         return with_refusals(result, prepared) if prepared else result
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files that its code has made in the working folder, when its turn comes.
+        """Copy the files that its code has created in the working folder, when its turn comes.
 
-        They keep their places relative to that folder; links and inputs are left out. A state
-        that has no process is built again first, also after the deadline.
+        They keep their paths relative to that folder; links and inputs are left out. A state that
+        has no process is rebuilt first, even after the deadline.
 
         Args:
-            folder: where the copies go, made if missing; a file of the same name is replaced.
+            folder: the target, created if missing; a file of the same name is replaced.
 
         Returns:
-            Where the copies lie, sorted.
+            The paths of the copies, sorted.
 
         Raises:
             SessionClosedError: the trajectory or the pool is closed.
             KernelStartError: no worker could be started.
-            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`; it is
-                named, and nothing was copied.
+            WorkspaceError: a file can't be copied, or it takes the total above `disk_bytes`; the
+                error names it, and nothing was copied.
         """
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
@@ -299,20 +299,20 @@ class PooledRunner:
 
     @asynccontextmanager
     async def branch(self) -> AsyncIterator[PooledRunner]:
-        """Opens a trajectory that goes on from here by itself; it takes no place in the queue."""
+        """Open a trajectory that continues from here independently, without queueing."""
         async with self._backend.branch() as backend, self._pool._opened(backend) as runner:
             runner._ends_at = self._ends_at
             yield runner
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
+        """Interrupt the running cell, if any."""
         await self._backend.interrupt()
 
     async def restart(self) -> None:
-        """Forgets the state."""
+        """Discard the state."""
         await self._backend.restart()
 
     async def close(self) -> None:
-        """Ends the trajectory. Safe to call again."""
+        """End the trajectory. Safe to call again."""
         self._is_closed = True
         await self._backend.close()

@@ -1,7 +1,8 @@
-"""Missing packages for the trajectories of a pool: each is settled once, for all of them.
+"""Missing packages for the trajectories of a pool: each is resolved once, for all of them.
 
-A trajectory must not read otherwise because another one came first: what was installed is logged,
-and no cell is told of it. That a module can't be had is told to a cell that failed to import it.
+A trajectory must not read differently because another one came first. An installation is therefore
+logged and not reported to any cell. Only a cell that failed to import a module is told that the
+module is not available.
 """
 
 from __future__ import annotations
@@ -23,29 +24,29 @@ log = logging.getLogger(__name__)
 
 
 class PoolPackages:
-    """Installs what cells lack, outside of the sandbox, before they run.
+    """Installer of what cells lack, outside of the sandbox, before they run.
 
-    Covered: one asks for a package and the others that want it wait; those that want nothing new
-    do not. One that could not be installed is not tried again. Not covered: packages that come or
-    go meanwhile by other ways.
+    Covered: one cell requests a package, and other cells that need it wait; cells that need nothing
+    new do not. A package that could not be installed is not tried again. Not covered: packages that
+    are added or removed by other means.
     """
 
     def __init__(self, installer: PackageInstaller) -> None:
-        """Installs nothing yet.
+        """Prepare; nothing is installed yet.
 
         Args:
-            installer: what to install with, unasked; what it may install is its list's matter.
+            installer: the installer to use, unasked; its allow-list decides what it may install.
         """
         self._installer = installer
         self._settled: dict[str, str] = {}
-        """From a module's name to why it can't be had; empty where it can."""
+        """From a module's name to why it is not available; empty if it is."""
         self._lock = asyncio.Lock()
 
     async def open(self) -> None:
-        """Makes the folder that workers read.
+        """Create the folder that workers read.
 
         Raises:
-            PackageError: it can't be made.
+            PackageError: it can't be created.
         """
         site = self._installer.site
         try:
@@ -54,13 +55,13 @@ class PoolPackages:
             raise PackageError(f"the folder {site} can't be made: {error}") from error
 
     async def prepare(self, source: str) -> Prepared:
-        """Installs what a cell lacks, as far as it is allowed; returns what this call did.
+        """Install what a cell lacks, as far as it is allowed; return what this call did.
 
         Args:
-            source: the cell. One that the screen refuses gets nothing: it will not run.
+            source: the cell. For a cell that the screen refuses nothing is installed.
 
         Raises:
-            PackageError: the environment's interpreter can't be asked.
+            PackageError: the environment's interpreter can't be queried.
             asyncio.CancelledError: the caller was cancelled; nothing was left half done.
         """
         names = () if screen(source) else missing_imports(source, lambda _: False)
@@ -85,12 +86,12 @@ class PoolPackages:
 
 
 def with_refusals(result: CellResult, prepared: Prepared) -> CellResult:
-    """Returns the result of a cell that failed to import something with the reasons told.
+    """Return the result; if an import failed, add why a package was refused to its message.
 
     Args:
-        result: of the cell.
-        prepared: what was done before it ran. A module that the code has itself written is among
-            the refused; its cell does not fail.
+        result: the result of the cell.
+        prepared: what was done before the cell ran. A module that the code has itself written is
+            among the refused, but its cell does not fail.
     """
     if result.error is None or result.error.name not in _FAILED_IMPORT or not prepared.refused:
         return result

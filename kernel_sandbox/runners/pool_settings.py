@@ -1,4 +1,4 @@
-"""How much a pool takes on, and what it tells of itself."""
+"""Settings and metrics of a pool."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from kernel_sandbox.watch import open_files
 __all__ = ["PROFILES", "PoolMetrics", "PoolSettings", "StateRetention"]
 
 PROFILES = (Strictness.ROLLOUT, Strictness.INTERACTIVE)
-"""Those that a pool may have: it runs nothing unconfined."""
+"""Profiles that a pool may have: it runs nothing unconfined."""
 
 
 WORKER_FILES = 6
-"""Descriptors that a live worker takes here: a connection, two pipes, its process, two folders."""
+"""Descriptors per running worker here: a connection, two pipes, its process, two folders."""
 STATE_FILES = 4
-"""Those of a state of a tree: it has no folders of its own to lock."""
+"""Descriptors per state of a tree, which has no folders of its own to lock."""
 STATES_EACH = 64
-"""States of a tree that there is room for on average, where the system lets it."""
+"""States of a tree that there is room for on average, if the system permits it."""
 
 
 class StateRetention(StrEnum):
     """What is kept of a trajectory between two cells."""
 
     PERSISTENT = "persistent"
-    """Its process; its text when the memory is needed."""
+    """Its process, or only its text if the memory is needed."""
     SNAPSHOT = "snapshot"
     """A process for each state that it went through, so that it can be branched anywhere."""
     REPLAY = "replay"
@@ -39,22 +39,22 @@ class StateRetention(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PoolSettings:
-    """How much a pool takes on. Checked when made: numbers are positive, the profile not `off`."""
+    """Capacity of a pool, checked on creation: positive numbers, and a profile other than `off`."""
 
     strategy: StateRetention = StateRetention.PERSISTENT
     """What is kept of a trajectory between two cells."""
     cells_at_once: int = field(default_factory=lambda: os.cpu_count() or 1)
     """Cells that run at the same time; the others wait."""
     trajectories_at_once: int = 256
-    """Trajectories that are open at the same time; `runner` waits for a place."""
+    """Trajectories that are open at the same time; `runner` waits until there is room."""
     live_bytes: int = 4096 * MIB
-    """Memory of the states that wait, bytes."""
+    """Memory budget for idle states, bytes."""
     deadline_s: float | None = None
-    """Clock time of one trajectory from its opening, seconds; `None` for as long as it takes."""
+    """Wall-clock time of one trajectory from its opening, seconds; `None` for no limit."""
     profile: Strictness = Strictness.ROLLOUT
-    """What must hold: by default the pool refuses a machine that can't confine its workers."""
+    """Required confinement: by default the pool refuses a machine that can't confine workers."""
     modules: tuple[str, ...] = field(default_factory=lambda: DEFAULT_MODULES)
-    """Imported once, before the first worker is forked."""
+    """Modules imported once, before the first worker is forked."""
 
     def __post_init__(self) -> None:
         for name in ("cells_at_once", "trajectories_at_once", "live_bytes"):
@@ -69,10 +69,10 @@ class PoolSettings:
             )
 
     def allow_open_files(self) -> None:
-        """Makes room for the descriptors of so many workers in this process.
+        """Raise this process's limit of open files for the descriptors of its workers.
 
         Raises:
-            ContainmentError: the system does not leave it so many.
+            ContainmentError: the system does not permit so many.
         """
         live = self.trajectories_at_once
         if self.strategy is StateRetention.REPLAY:
@@ -84,12 +84,12 @@ class PoolSettings:
 
 @dataclass(frozen=True, slots=True)
 class PoolMetrics:
-    """What a pool does at one moment, and has done."""
+    """Metrics of a pool, current and since it was opened."""
 
     active: int
     """Open trajectories."""
     queued: int
-    """Those that wait for a place."""
+    """Trajectories that wait to be opened."""
     running: int
     """Cells that run."""
     waiting: int
@@ -97,12 +97,12 @@ class PoolMetrics:
     cells: int
     """Cells that have run."""
     cells_per_s: float
-    """Their number by the time since the pool was opened."""
+    """`cells` per second since the pool was opened."""
     live_bytes: int
-    """Memory of the states that wait, at most: measured when it came near the limit."""
+    """Upper bound on the memory of idle states, bytes; measured when it came near the limit."""
     evictions: int
     """States that were ended to make room."""
     replayed_cells: int
-    """Cells that were run again to build a state."""
+    """Cells that were run again to rebuild a state."""
     kills: Mapping[str, int]
     """Cells that a limit has ended, by `CellResult.ended_by`; trajectories at their deadline."""

@@ -1,11 +1,11 @@
 """Chunked code: only the text of the cells is kept, and no process between two of them.
 
-That text is enough to build a state again by running it again.
+Running that text again is enough to rebuild a state.
 
 DataMind (arXiv 2509.25084) §4, "chunk-wise code maintenance": a snippet runs together with those
-before it in a fresh process. Deviates: the cells before are run silently, one after another, and
-never edited (taking out the lines that print breaks code and loses assignments); what then comes
-out differently is reported; the process is a fork of a warm one.
+before it in a fresh process. Deviations: earlier cells run silently, one after another, and are
+never edited, because removing the lines that print breaks code and loses assignments. Output that
+differs from the first run is reported. The process is a fork of a warm one.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _CHANGING = re.compile(
     r"|\b(dm-work|dmj)-[0-9a-f]{8}\b(/\.branches/\d+)*"  # private folders
 )
 _KEPT = frozenset({CellStatus.OK, CellStatus.ERROR})
-"""A cell that ended by itself left a state that running it again gives again."""
+"""Statuses of a cell that ended by itself: running it again gives the same state."""
 
 
 class ReplayRunner(AsyncResource):
-    """Runs each cell in a fresh worker, after the ones before it; a `CellRunner`.
+    """`CellRunner` that runs each cell in a fresh worker, after the cells before it.
 
-    Differs from a state that lives on: what is random or asks for the time is so again each time;
-    a cell that was stopped, or that ended its process, leaves nothing behind and loses nothing.
+    Unlike in a persistent state, code that is random or reads the time gives new values each time.
+    A cell that was stopped, or that ended its process, leaves nothing behind and loses nothing.
     """
 
     def __init__(
@@ -63,12 +63,12 @@ class ReplayRunner(AsyncResource):
         *,
         options: WorkerOptions | None = None,
     ) -> None:
-        """Starts nothing yet.
+        """Prepare the runner; each cell starts its own worker.
 
         Args:
-            zygote: what forks the workers; it stays the caller's.
-            limits: what each of them may use.
-            inputs: the files that the code may read, by the names under which it does.
+            zygote: the zygote that forks the workers; the caller keeps ownership.
+            limits: what each worker may use.
+            inputs: the files that the code may read, by the names that it uses for them.
             options: how workers are started.
         """
         self._zygote = zygote
@@ -81,10 +81,10 @@ class ReplayRunner(AsyncResource):
         self.history = CellHistory()
         """The text of the state."""
         self.containment = Containment()
-        """The layers around the worker that was started last."""
+        """The layers around the last started worker."""
 
     async def run(self, source: str) -> CellResult:
-        """Runs the cells before, silently, and then this one.
+        """Run the earlier cells, silently, and then this one.
 
         Args:
             source: the code.
@@ -112,17 +112,18 @@ class ReplayRunner(AsyncResource):
         return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Runs all cells once more and copies the files that they make; returns where they lie.
+        """Run all cells once more, copy the files that they create, and return the copies' paths.
 
-        No file outlives its cell here; those of a cell that makes others each time are new ones.
+        No file outlives its cell here, so a cell that writes different files each time gives new
+        ones.
 
         Args:
-            folder: where they go, made if missing.
+            folder: the target, created if missing.
 
         Raises:
             SessionClosedError: the runner is closed.
             KernelStartError: no worker could be started.
-            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+            WorkspaceError: a file can't be copied, or it takes the total above `disk_bytes`.
         """
         async with self._lock:
             self._refuse_closed()
@@ -148,18 +149,18 @@ class ReplayRunner(AsyncResource):
         )
 
     def branch(self) -> ReplayRunner:
-        """Returns a runner of its own whose state begins as this one's is."""
+        """Return an independent runner that starts from this runner's state."""
         other = ReplayRunner(self._zygote, self._limits, self._inputs, options=self._options)
         other.history = self.history.copy()
         return other
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
+        """Interrupt the running cell, if any."""
         if self._worker is not None:
             await self._worker.interrupt()
 
     async def restart(self) -> None:
-        """Forgets the state, and ends a cell that runs.
+        """Discard the state, and end a cell that runs.
 
         Raises:
             SessionClosedError: the runner is closed.
@@ -170,7 +171,7 @@ class ReplayRunner(AsyncResource):
             self.history = CellHistory()
 
     async def close(self) -> None:
-        """Ends a cell that runs; no other runs afterwards. Safe to call again."""
+        """End a cell that runs; no other runs afterwards. Safe to call again."""
         self._is_closed = True
         await self._end_cell()
 
@@ -189,26 +190,26 @@ class Past:
 
     source: str
     digest: str
-    """Of its outputs; differs when the same code gives other outputs the next time."""
+    """Digest of its outputs; differs if the same code gives other outputs the next time."""
 
 
 @dataclass(slots=True)
 class CellHistory:
-    """The cells that made a state, in order."""
+    """The cells that produced a state, in order."""
 
     cells: list[Past] = field(default_factory=list)
     has_gap: bool = False
-    """Whether a cell was stopped half-way: what it did can't be done again."""
+    """Whether a cell was stopped halfway, so that its effects can't be repeated."""
 
     def record(self, source: str, result: CellResult) -> None:
-        """Takes note of a cell that ran.
+        """Record a cell that ran.
 
-        One that was stopped or ended its kernel is left out: run again, it would take the same
-        time and end the same way. A lost state begins again from nothing.
+        A cell that was stopped or ended its kernel is left out: run again, it would take the same
+        time and end the same way. After a lost state, the history starts empty again.
 
         Args:
             source: the cell.
-            result: what became of it.
+            result: its result.
         """
         if result.state_lost:
             self.cells.clear()
@@ -219,7 +220,7 @@ class CellHistory:
             self.has_gap |= result.status is not CellStatus.DENIED
 
     async def replay(self, run: Callable[[str], Awaitable[CellResult]]) -> str:
-        """Runs the cells in an empty state, silently; their text is not touched.
+        """Run the cells in an empty state, silently and unchanged.
 
         Args:
             run: runs one cell in that state.
@@ -244,7 +245,7 @@ class CellHistory:
         return f"The state was built again by running the cells before. Check it: {told}."
 
     def copy(self) -> CellHistory:
-        """Returns a history of its own that begins with these cells."""
+        """Return an independent history that begins with these cells."""
         return CellHistory(list(self.cells), self.has_gap)
 
 
@@ -253,12 +254,12 @@ def _difference(result: CellResult) -> str:
 
 
 def digest(result: CellResult) -> str:
-    """Returns a digest of how a cell ended and what it put out.
+    """Return a digest of how a cell ended and of its outputs.
 
-    Memory addresses and the names of private folders do not count.
+    Memory addresses and the names of private folders are ignored.
 
     Args:
-        result: of the cell.
+        result: the result of the cell.
     """
     seen = [result.status.value, *map(_essence, result.outputs)]
     text = _CHANGING.sub("", json.dumps(seen, sort_keys=True, default=str))
@@ -266,7 +267,7 @@ def digest(result: CellResult) -> str:
 
 
 def _essence(output: Output) -> list[object]:
-    """What of an output says something about the state: no traceback, no bytes of a picture."""
+    """Return the parts of an output that reflect the state: no traceback, no bytes of a picture."""
     match output:
         case Stream(name, text):
             return [name, text]

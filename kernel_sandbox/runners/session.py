@@ -27,7 +27,7 @@ _LOST = "The kernel had ended since the cell before: this one met an empty one."
 
 
 class LiveProcess(RunningKernel, Protocol):
-    """A kernel from its start to its end; a session makes one for each start."""
+    """A kernel from its start to its end; a session creates one for each start."""
 
     @property
     def kernel_pid(self) -> int | None:
@@ -36,28 +36,28 @@ class LiveProcess(RunningKernel, Protocol):
 
     @property
     def containment(self) -> Containment:
-        """The layers that hold around it."""
+        """The layers around it."""
         ...
 
     @property
     def layer(self) -> WorkspaceLayer | None:
-        """The layer above its working folder; `None` where there is none."""
+        """The layer above its working folder, or `None` if there is none."""
         ...
 
     async def start(self) -> None:
-        """Starts the process and returns when it takes cells; cleans up when it can't."""
+        """Start the process; return when it accepts cells, and clean up if it can't start."""
         ...
 
     async def stop(self) -> None:
-        """Ends it and removes what was private to it; called again, it does nothing."""
+        """End it and remove what was private to it. Safe to call again."""
         ...
 
 
 class CellSession(AsyncResource):
-    """Runs cells in one restricted process; a `CellRunner`. What starts it, a subclass says.
+    """`CellRunner` for one restricted process, which a subclass starts.
 
-    Covered: what `containment` lists as active. Not covered: what it lists otherwise; and the
-    code can forge its own outputs, so no score may trust what a kernel says about itself.
+    Covered: what `containment` lists as active. Not covered: all other layers. The code can forge
+    its own outputs, so no score may trust what a kernel reports about itself.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class CellSession(AsyncResource):
         screened: bool = True,
         keeps_ledger: bool = True,
     ) -> None:
-        """Prepares a session; entering the context starts it.
+        """Prepare a session; entering the context starts it.
 
         Args:
             limits: what the kernel may use.
-            inputs: the files that the code may read, by the names under which it does.
+            inputs: the files that the code may read, by the names that it uses for them.
             require: the layers that must be active, or the start fails.
-            screened: whether a cell is screened before it runs; the layers hold without it.
-            keeps_ledger: whether the kernel notes what its cells do to the data.
+            screened: whether a cell is screened before it runs; the layers do not depend on it.
+            keeps_ledger: whether the kernel records what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
@@ -96,17 +96,17 @@ class CellSession(AsyncResource):
         self._lock = asyncio.Lock()
         self._is_closed = False
         self.containment = Containment()
-        """The layers around the kernel that was started last."""
+        """The layers around the last started kernel."""
 
     @abstractmethod
     def _launch(self) -> LiveProcess:
-        """Returns a kernel that is not started yet."""
+        """Return a kernel that is not started yet."""
 
     async def __aenter__(self) -> Self:
-        """Starts the kernel.
+        """Start the kernel.
 
         Raises:
-            KernelStartError: it did not come up.
+            KernelStartError: it did not start.
             ContainmentError: a required layer is not active.
             SessionClosedError: the session was started or closed before.
             WorkspaceError: an input or the working folder can't be used.
@@ -116,7 +116,7 @@ class CellSession(AsyncResource):
         return await super().__aenter__()
 
     async def _open(self) -> None:
-        async with self._lock:  # whoever closes meanwhile waits, and then ends what was started
+        async with self._lock:  # a concurrent `close` waits, and then ends what was started
             self._workspace = Workspace(self._inputs, self.limits.writable_dir)
             await self._start()
 
@@ -138,17 +138,17 @@ class CellSession(AsyncResource):
         return kernel.kernel_pid if kernel and not kernel.dead.is_set() else None
 
     async def run(self, source: str) -> CellResult:
-        """Runs one cell; one that dies or hits a limit is a result, not an exception.
+        """Run one cell; a cell that dies or hits a limit gives a result, not an exception.
 
         Args:
             source: the code.
 
         Raises:
             SessionClosedError: the session is closed or was never started.
-            KernelStartError: the kernel had died and its successor did not come up.
-            ContainmentError: the successor misses a required layer.
-            asyncio.CancelledError: the caller was cancelled; the cell has been stopped, the
-                variables kept if it let itself be stopped.
+            KernelStartError: the kernel had died and its successor did not start.
+            ContainmentError: the successor lacks a required layer.
+            asyncio.CancelledError: the caller was cancelled. The cell has been stopped, and the
+                variables are kept if the cell responded to the interrupt.
         """
         self._refuse_closed()
         refusal = screen(source) if self._screened else None
@@ -170,14 +170,14 @@ class CellSession(AsyncResource):
             return replace(result, message=f"{notice} {result.message}".strip())
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies what the cells have made in the working folder; returns where the copies lie.
+        """Copy the files that cells created in the working folder; return the paths of the copies.
 
         Args:
-            folder: where they go, made if missing.
+            folder: the target, created if missing.
 
         Raises:
             SessionClosedError: the session is closed or was never started.
-            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+            WorkspaceError: a file can't be copied, or it takes the total above `disk_bytes`.
         """
         async with self._lock:
             self._refuse_closed()
@@ -185,17 +185,17 @@ class CellSession(AsyncResource):
             return await copy_files(made, self.workspace.path, folder, self.limits.disk_bytes)
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
+        """Interrupt the running cell, if any."""
         if self._cell is not None:
             await self._cell.interrupt()
 
     async def restart(self) -> None:
-        """Ends the kernel, and a cell that runs, and starts an empty one.
+        """End the kernel, and a cell that runs, and start an empty kernel.
 
         Raises:
             SessionClosedError: the session is closed or was never started.
-            KernelStartError: the new kernel did not come up.
-            ContainmentError: it misses a required layer.
+            KernelStartError: the new kernel did not start.
+            ContainmentError: the new kernel lacks a required layer.
         """
         self._refuse_closed()
         await self._kill()
@@ -205,7 +205,7 @@ class CellSession(AsyncResource):
             await self._start()
 
     async def close(self) -> None:
-        """Ends the kernel and removes what was private to it. Safe to call again."""
+        """End the kernel and remove what was private to it. Safe to call again."""
         self._is_closed = True
         await run_shielded(self._close())
 
@@ -217,7 +217,7 @@ class CellSession(AsyncResource):
                 self._workspace.remove()
 
     async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
-        """What the last cell did to files, as far as it is known."""
+        """Return what the last cell did to files, as far as it is known."""
         return await settled(kernel.layer)
 
     def _refuse_closed(self) -> None:
@@ -225,7 +225,7 @@ class CellSession(AsyncResource):
             raise SessionClosedError("the session is closed, or was not started")
 
     async def _living(self) -> tuple[LiveProcess, str]:
-        """The kernel to run on, and what to say if it is not the one that ran before."""
+        """Return the kernel to run on, and a notice if it is not the one that ran before."""
         kernel = self._kernel
         if kernel is not None and not kernel.dead.is_set():
             return kernel, ""
@@ -257,10 +257,10 @@ class CellSession(AsyncResource):
 
 
 async def settled(layer: WorkspaceLayer | None) -> tuple[FileChange, ...]:
-    """Returns what cells did to the files of a folder since this was asked last.
+    """Return what cells did to the files of a folder since the last call.
 
     Args:
-        layer: above the folder; `None` where there is none, and nobody knows.
+        layer: the layer above the folder; `None` if there is none, and changes are unknown.
     """
     if layer is None:
         return ()
@@ -270,7 +270,7 @@ async def settled(layer: WorkspaceLayer | None) -> tuple[FileChange, ...]:
 
 
 class KernelSession(CellSession):
-    """Runs cells in one restricted Jupyter kernel."""
+    """Session in one restricted Jupyter kernel."""
 
     def __init__(  # noqa: PLR0913 (those of a session, and how it is started)
         self,
@@ -283,16 +283,16 @@ class KernelSession(CellSession):
         overlay: Path | None = None,
         keeps_ledger: bool = True,
     ) -> None:
-        """Prepares a session; entering the context starts it.
+        """Prepare a session; entering the context starts it.
 
         Args:
             limits: what the kernel may use.
-            inputs: the files that the code may read, by the names under which it does.
+            inputs: the files that the code may read, by the names that it uses for them.
             require: the layers that must be active, or the start fails.
-            isolate: whether to use namespaces where the machine has them.
-            screened: whether a cell is screened before it runs; the layers hold without it.
+            isolate: whether to use namespaces if the machine has them.
+            screened: whether a cell is screened before it runs; the layers do not depend on it.
             overlay: the folder of added packages that the code may import.
-            keeps_ledger: whether the kernel notes what its cells do to the data.
+            keeps_ledger: whether the kernel records what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.
@@ -302,12 +302,12 @@ class KernelSession(CellSession):
         self._overlay = overlay
 
     async def evaluate(self, source: str, expression: str, timeout_s: float) -> str | None:
-        """Returns the `repr` of an expression after a silent cell; `None` if that took too long.
+        """Return the `repr` of an expression after a silent cell, or `None` if it took too long.
 
         Args:
             source: code to run first; it leaves no trace in the history.
-            expression: what to evaluate then.
-            timeout_s: how long to wait.
+            expression: the expression to evaluate afterwards.
+            timeout_s: how long to wait, in seconds.
 
         Raises:
             SessionClosedError: the session is closed or was never started.
@@ -323,7 +323,7 @@ class KernelSession(CellSession):
             return None
 
     async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
-        """A private folder has no layer, and nobody else writes into it."""
+        """Return the changes; a private folder has no layer, and nobody else writes into it."""
         if kernel.layer is not None or not self.workspace.is_private:
             return await super()._changes(kernel)
         with contextlib.suppress(OSError):
@@ -335,7 +335,7 @@ class KernelSession(CellSession):
 
 
 def _own_layers(screened: bool) -> tuple[Layer, ...]:
-    """The layers that live in this process: they hold for every cell that `run` runs."""
+    """Return the layers that run in this process and apply to every cell that `run` runs."""
     reasons = {
         "memory_watchdog": "looks every 100 ms while a cell runs, and ends the kernel",
         "disk_watchdog": "counts what the kernel writes, every second, and ends it",

@@ -1,8 +1,8 @@
 """A tree of states: each cell runs in a fork of the state before it, which stays as it was.
 
-Branching runs nothing again: a node of a search tree is a process that waits, its memory shared
-with those around it until one of them writes (copy on write). A state that can't be forked, or
-that was ended to save memory, is built again from the text of its cells.
+Branching runs nothing again. A node of a search tree is a waiting process that shares its memory
+with its neighbours until one of them writes (copy on write). A state that can't be forked, or that
+was evicted to save memory, is rebuilt from the text of its cells.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from kernel_sandbox.watch.state_budget import StateBudget
 __all__ = ["Snapshot", "SnapshotTree"]
 
 STATES = 1024
-"""Processes that the system lets a tree have, on top of those of one state."""
+"""Processes that a tree may have, on top of those of one state."""
 SWEEP_S = 1.0
-"""After a cell, what it may have hidden among the states is looked for, at most so often."""
+"""Seconds at least between two searches for what a cell may have hidden among the states."""
 DEFAULT_BUDGET_BYTES = 4096 * MIB
 _STOPPED = (CellStatus.TIMEOUT, CellStatus.INTERRUPTED)
 _DROPPED = "What it did is not kept: the state is the one before this cell."
@@ -42,41 +42,41 @@ _DROPPED = "What it did is not kept: the state is the one before this cell."
 
 @dataclass(eq=False, slots=True)
 class Snapshot:
-    """A state: what the cells on the way from the root have made."""
+    """State that the cells on the path from the root have produced."""
 
     parent: Snapshot | None
     past: Past | None
-    """The cell that made it; `None` for the root."""
+    """The cell that produced it; `None` for the root."""
     number: int
-    """Unique in its tree; a younger node has a higher one."""
+    """A number unique in its tree; a younger node has a higher one."""
     state: SnapshotProcess | None = field(default=None, repr=False)
-    """Its process; `None` when there is only the text."""
+    """Its process; `None` if there is only the text."""
     tree: SnapshotTree | None = field(default=None, repr=False)
-    """Whose state it is, once it has a process."""
+    """The tree that owns it, once it has a process."""
 
     def path(self) -> Iterator[Snapshot]:
-        """Yields this node and those before it, the root last."""
+        """Yield this node and its ancestors, the root last."""
         node: Snapshot | None = self
         while node is not None:
             yield node
             node = node.parent
 
     async def evict(self) -> None:
-        """Ends the process; the text stays."""
+        """End the process; the text stays."""
         if self.tree is not None:
             await self.tree.end(self)
 
     @property
     def depth(self) -> int:
-        """The number of cells on the way from the root."""
+        """The number of cells on the path from the root."""
         return sum(1 for _ in self.path()) - 1
 
 
 class SnapshotTree(AsyncResource):
     """The states of one search; an async context manager.
 
-    Not covered: a state costs a process and what it has written to memory; the budget bounds the
-    sum by ending those that were not used for longest.
+    Not covered: a state costs a process and the memory that it has written. The budget bounds the
+    sum by evicting the least recently used states.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class SnapshotTree(AsyncResource):
         budget: StateBudget | None = None,
         options: WorkerOptions | None = None,
     ) -> None:
-        """Starts nothing yet.
+        """Prepare a tree; entering the context starts it.
 
         Args:
-            zygote: what forks the first state; it stays the caller's.
+            zygote: the zygote that forks the first state; the caller keeps ownership.
             limits: what each state may use.
-            inputs: the files that the code may read, by the names under which it does.
-            budget: for the memory of the states that wait; `None` for 4 GiB of its own.
+            inputs: the files that the code may read, by the names that it uses for them.
+            budget: the memory budget for idle states; `None` for 4 GiB of its own.
             options: how workers are started.
         """
         self._zygote = zygote
@@ -114,18 +114,18 @@ class SnapshotTree(AsyncResource):
         self.containment = Containment()
         """The layers around every state."""
         self.replayed_cells = 0
-        """Cells that were run again to build a state."""
+        """Cells that were run again to rebuild a state."""
 
     async def _open(self) -> None:
-        """Starts the first state.
+        """Start the first state.
 
         Raises:
-            KernelStartError: it did not come up.
+            KernelStartError: it did not start.
             WorkspaceError: an input or the working folder can't be used.
         """
         self._workspace = Workspace(self._inputs)
         roomy = replace(self._limits, processes=self._limits.processes + STATES)
-        # As many states may run a cell at once as there are processors; the others wait.
+        # At most one state per processor may run a cell at once; the others wait.
         at_work = self._limits.memory_bytes * (os.cpu_count() or 1)
         unwatched = replace(
             self._options, watched=False, group_bytes=self._budget.limit_bytes + at_work
@@ -136,7 +136,7 @@ class SnapshotTree(AsyncResource):
         self.containment = self._first.containment
 
     async def close(self) -> None:
-        """Ends all states and removes their folders. Safe to call again."""
+        """End all states and remove their folders. Safe to call again."""
         await run_shielded(self._close())
 
     async def _close(self) -> None:
@@ -153,20 +153,20 @@ class SnapshotTree(AsyncResource):
     async def run(
         self, node: Snapshot, source: str, on_cell: Callable[[CellRun], None] = lambda _: None
     ) -> tuple[CellResult, Snapshot]:
-        """Runs a cell from a state, which stays as it was.
+        """Run a cell from a state, which stays as it was.
 
         Args:
-            node: the state; several cells may run from it, also at the same time.
+            node: the state; several cells may run from it, even at the same time.
             source: the code.
-            on_cell: gets the cell when it begins, to interrupt it.
+            on_cell: called with the cell when it begins, so that it can be interrupted.
 
         Returns:
-            What became of the cell, and the state after it: `node` itself when the cell was
+            The cell's result and the state after it, which is `node` itself if the cell was
             refused, was stopped or ended its process.
 
         Raises:
             SessionClosedError: the tree is closed.
-            KernelStartError: no process could be made for it.
+            KernelStartError: no process could be created for it.
             asyncio.CancelledError: the caller was cancelled; the cell's process is gone.
         """
         refusal = screen(source)
@@ -191,12 +191,12 @@ class SnapshotTree(AsyncResource):
 
     @asynccontextmanager
     async def working(self, *nodes: Snapshot) -> AsyncIterator[None]:
-        """Protects nodes, and what is forked of them, meanwhile.
+        """Protect nodes, and what is forked from them, from eviction meanwhile.
 
-        Whoever is last ends what cells have left behind.
+        The last caller to finish ends what cells have left behind.
 
         Args:
-            nodes: from which something runs.
+            nodes: the nodes from which something runs.
         """
         self._at_work += 1
         try:
@@ -209,7 +209,7 @@ class SnapshotTree(AsyncResource):
     async def _reap_orphans(self) -> None:
         if self._context is None or not self._is_at_rest:
             return
-        if self._sweep is None:  # not after each cell: it looks at all of the tree
+        if self._sweep is None:  # not after each cell, because it searches the whole tree
             loop = asyncio.get_running_loop()
             self._sweep = loop.call_later(SWEEP_S, self._kill_reparented, self._context)
         await self._context.reap_orphans()
@@ -221,28 +221,28 @@ class SnapshotTree(AsyncResource):
 
     @property
     def _is_at_rest(self) -> bool:
-        """Whether its processes are there, and all wait."""
+        """Whether its processes exist and all wait."""
         return self._first is not None and self._first.is_alive and not self._at_work
 
     async def _dropped(self, state: SnapshotProcess) -> None:
-        """Ends a state that is not kept, and makes room where its cell had left none."""
+        """End a state that is not kept, and free disk space if its cell had left none."""
         await state.stop()
         if state.violation is not None and state.violation.kind == "disk":
             await asyncio.to_thread(state.context.tidy_home, self._limits.disk_bytes)
 
     async def collect(self, node: Snapshot, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of a state; returns where the copies lie.
+        """Copy the files of a state; return the paths of the copies.
 
-        One that has no process is built again for it, and ended afterwards.
+        A state that has no process is rebuilt for this, and ended afterwards.
 
         Args:
             node: the state.
-            folder: where they go, made if missing.
+            folder: the target, created if missing.
 
         Raises:
             SessionClosedError: the tree is closed.
-            KernelStartError: the state could not be built again.
-            WorkspaceError: a file can't be copied, or with it they are above `disk_bytes`.
+            KernelStartError: the state could not be rebuilt.
+            WorkspaceError: a file can't be copied, or it takes the total above `disk_bytes`.
         """
         if node.parent is None:
             return ()
@@ -275,12 +275,12 @@ class SnapshotTree(AsyncResource):
             raise
 
     async def _successor(self, node: Snapshot, made: Snapshot) -> tuple[SnapshotProcess, str]:
-        """A process for the state after the node, and what to say of it."""
+        """Return a process for the state after the node, and a notice about it."""
         state = await self._fork(node, made)
         if state is not None:
             return state, ""
         if node.state is not None and node.state.is_alive:
-            # It can't be forked, so it goes on itself; whoever comes next builds the node again.
+            # It can't be forked, so it continues itself, and the next caller rebuilds the node.
             state, node.state = node.state, None
             self._live.discard(node)
             self._budget.forget(node)
@@ -288,7 +288,7 @@ class SnapshotTree(AsyncResource):
         return await self._rebuilt(node, made)
 
     async def _rebuilt(self, node: Snapshot, made: Snapshot) -> tuple[SnapshotProcess, str]:
-        """A process that has run the cells of the node again, from the nearest state there is."""
+        """Return a process that has rerun the node's cells from the nearest state, and a notice."""
         missing: list[Past] = []
         for ancestor in node.path():
             state = await self._fork(ancestor, made)
@@ -310,7 +310,7 @@ class SnapshotTree(AsyncResource):
         if parent is None:
             return None
         folder = self._folder(node) / BRANCHES / str(made.number)
-        with self._budget.using(node):  # it may be one before those that are in use
+        with self._budget.using(node):  # it may be an ancestor of those that are in use
             return await SnapshotProcess.fork(parent, folder, self._limits, self._context)
 
     def _folder(self, node: Snapshot) -> Path:
@@ -324,7 +324,7 @@ class SnapshotTree(AsyncResource):
         self._budget.keep(node, state.kernel_pid, self._zygote.pid)
 
     async def end(self, node: Snapshot) -> None:
-        """Ends the process of a state; the next cell from there builds it again.
+        """End the process of a state; the next cell from there rebuilds it.
 
         Args:
             node: the state.

@@ -1,4 +1,4 @@
-"""What holds the state of one trajectory in a pool: a process, a tree of them, or text."""
+"""Backends that keep a pooled trajectory's state: a process, a tree of processes, or text."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 class BackendContext(Protocol):
-    """What a backend needs of its pool."""
+    """What a backend needs from its pool."""
 
     zygote: Zygote
     limits: Limits
@@ -43,15 +43,15 @@ class BackendContext(Protocol):
 
 
 class StateBackend(CellRunner, Protocol):
-    """The state of one trajectory; called by one `PooledRunner`, a cell at a time."""
+    """The state of one trajectory; called by one `PooledRunner`, one cell at a time."""
 
     @property
     def containment(self) -> Containment:
-        """The layers around the process that was started last."""
+        """The layers around the last started process."""
         ...
 
     async def __aenter__(self) -> Self:
-        """Starts what has to be there before the first cell."""
+        """Start what must exist before the first cell."""
         ...
 
     async def __aexit__(
@@ -60,23 +60,23 @@ class StateBackend(CellRunner, Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends it."""
+        """End the backend."""
         ...
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files that its cells have made; returns where the copies lie."""
+        """Copy the files that its cells have created; return the paths of the copies."""
         ...
 
     def branch(self) -> StateBackend:
-        """Returns a backend, not entered yet, whose state begins as this one's is."""
+        """Return a backend, not entered yet, that starts from this backend's state."""
         ...
 
 
 class PersistentBackend(AsyncResource):
-    """One worker that lives on, ended when others need its memory and then built again."""
+    """One worker that is kept, evicted when others need its memory, and then rebuilt."""
 
     def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
-        """Starts nothing; the first cell does.
+        """Prepare the backend; the first cell starts the worker.
 
         Args:
             host: the pool.
@@ -89,17 +89,17 @@ class PersistentBackend(AsyncResource):
         self._notice = ""
         self._is_closed = False
         self.containment = Containment()
-        """The layers around the worker that was started last."""
+        """The layers around the last started worker."""
 
     async def run(self, source: str) -> CellResult:
-        """Runs a cell, after those before it where the worker was ended meanwhile."""
+        """Run a cell, after the earlier cells if the worker was ended meanwhile."""
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
         with self._host.budget.using(self):
             worker = await self._ready()
             try:
                 result = await worker.run(source)
-            except BaseException:  # what it had done by then, nothing can do again
+            except BaseException:  # what it had done by then can't be repeated
                 self._history.has_gap = True
                 raise
             finally:
@@ -109,7 +109,7 @@ class PersistentBackend(AsyncResource):
         return replace(result, message=f"{notice} {result.message}".strip()) if notice else result
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files, after running the cells again where the worker was ended meanwhile."""
+        """Copy the files, after running the cells again if the worker was ended meanwhile."""
         if self._is_closed:
             raise SessionClosedError("the trajectory is closed")
         if self._worker is None and not self._history.cells:
@@ -122,14 +122,14 @@ class PersistentBackend(AsyncResource):
                 self._keep(worker)
 
     def _keep(self, worker: CellWorker) -> None:
-        """Counts what the worker takes, unless it was ended meanwhile."""
+        """Count the memory of the worker, unless it was ended meanwhile."""
         if self._worker is worker:
             self._host.budget.keep(self, worker.pid, self._host.zygote.pid)
 
     async def _ready(self) -> CellWorker:
-        """The worker, in the state after the cells before; made where there is none."""
+        """Return the worker, in the state after the earlier cells; create it if there is none."""
         if self._worker is not None and self._worker.pid is None and self._history.cells:
-            await self._end()  # it has died since: an empty one would go on without the state
+            await self._end()  # it has died since, and an empty one would continue without state
         return self._worker or await self._built()
 
     async def _built(self) -> CellWorker:
@@ -143,39 +143,39 @@ class PersistentBackend(AsyncResource):
             overlay=options.overlay,
             keeps_ledger=options.keeps_ledger,
         )
-        self._worker = worker  # from here on, who ends the backend ends it too
+        self._worker = worker  # from here on, ending the backend ends it too
         try:
             await worker.__aenter__()
             self.containment = worker.containment
             host.replayed_cells += len(self._history.cells)
             self._notice = await self._history.replay(worker.run)
-        except BaseException:  # half a state is none
+        except BaseException:  # half a state is of no use
             await self._end()
             raise
         return worker
 
     async def evict(self) -> None:
-        """Ends the worker; the text stays."""
+        """End the worker; the text stays."""
         await self._end()
 
     def branch(self) -> PersistentBackend:
-        """Returns a backend that builds this state again with its first cell."""
+        """Return a backend that rebuilds this state with its first cell."""
         other = PersistentBackend(self._host, self._inputs)
         other._history = self._history.copy()
         return other
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell."""
+        """Interrupt the running cell."""
         if self._worker is not None:
             await self._worker.interrupt()
 
     async def restart(self) -> None:
-        """Forgets the state."""
+        """Discard the state."""
         self._history = CellHistory()
         await self._end()
 
     async def close(self) -> None:
-        """Ends the worker."""
+        """End the worker."""
         self._is_closed = True
         await self._end()
 
@@ -187,14 +187,14 @@ class PersistentBackend(AsyncResource):
 
 
 class SnapshotRunner:
-    """One way through a tree; a `CellRunner` whose state can be branched at any time."""
+    """One path through a tree; a `CellRunner` whose state can be branched at any time."""
 
     def __init__(self, tree: SnapshotTree, node: Snapshot | None = None) -> None:
-        """Runs nothing.
+        """Start a path; no cell runs yet.
 
         Args:
-            tree: stays the caller's.
-            node: where the way begins; `None` for the root.
+            tree: the tree; the caller keeps ownership.
+            node: the node where the path begins; `None` for the root.
         """
         self.tree = tree
         self.node = node or tree.root
@@ -209,7 +209,7 @@ class SnapshotRunner:
         return self.tree.containment
 
     async def run(self, source: str) -> CellResult:
-        """Runs a cell after those before it; see `SnapshotTree.run`."""
+        """Run a cell after the earlier ones; see `SnapshotTree.run`."""
         async with self._lock:
             if self._is_closed:
                 raise SessionClosedError("the runner is closed")
@@ -220,7 +220,7 @@ class SnapshotRunner:
             return result
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of the state after the last cell; see `SnapshotTree.collect`."""
+        """Copy the files of the state after the last cell; see `SnapshotTree.collect`."""
         async with self._lock:
             if self._is_closed:
                 raise SessionClosedError("the runner is closed")
@@ -230,26 +230,26 @@ class SnapshotRunner:
         self._cell = cell
 
     def branch(self) -> SnapshotRunner:
-        """Returns a runner that goes on from here by itself; nothing is copied or run."""
+        """Return a runner that continues from here independently; nothing is copied or run."""
         return SnapshotRunner(self.tree, self.node)
 
     async def interrupt(self) -> None:
-        """Interrupts the running cell; does nothing when none runs."""
+        """Interrupt the running cell, if any."""
         if self._cell is not None:
             await self._cell.interrupt()
 
     async def restart(self) -> None:
-        """Goes back to the empty state."""
+        """Return to the empty state."""
         async with self._lock:
             self.node = self.tree.root
 
     async def close(self) -> None:
-        """Lets no further cell run; the states stay until the tree is closed."""
+        """Refuse further cells; the states stay until the tree is closed."""
         self._is_closed = True
 
 
 class SnapshotBackend(SnapshotRunner, AsyncResource):
-    """A way through a tree of states; its branches share the tree."""
+    """A path through a tree of states; its branches share the tree."""
 
     def __init__(
         self,
@@ -257,12 +257,12 @@ class SnapshotBackend(SnapshotRunner, AsyncResource):
         inputs: Mapping[str, Path],
         branch_of: SnapshotRunner | None = None,
     ) -> None:
-        """Starts nothing.
+        """Prepare the backend; entering it starts its own tree, if it has one.
 
         Args:
             host: the pool.
             inputs: the files that the code may read.
-            branch_of: what to go on from, in its tree; `None` for a tree of its own.
+            branch_of: the runner to continue from, in its tree; `None` for a tree of its own.
         """
         tree = (
             branch_of.tree
@@ -277,12 +277,12 @@ class SnapshotBackend(SnapshotRunner, AsyncResource):
         self._owns_tree = branch_of is None
 
     async def _open(self) -> None:
-        """Starts the tree, unless it is another's."""
+        """Start the tree, unless another backend owns it."""
         if self._owns_tree:
             await self.tree.__aenter__()
 
     async def run(self, source: str) -> CellResult:
-        """Runs a cell in a fork of the state."""
+        """Run a cell in a fork of the state."""
         with self._counting():
             return await super().run(source)
 
@@ -295,26 +295,26 @@ class SnapshotBackend(SnapshotRunner, AsyncResource):
             self._host.replayed_cells += self.tree.replayed_cells - before
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Copies the files of the state."""
+        """Copy the files of the state."""
         with self._counting():
             return await super().collect(folder)
 
     def branch(self) -> SnapshotBackend:
-        """Returns a backend that goes on from the same node."""
+        """Return a backend that continues from the same node."""
         return SnapshotBackend(self._host, self._inputs, self)
 
     async def close(self) -> None:
-        """Ends the tree with all its states, if it is this backend's."""
+        """End the tree with all its states, if this backend owns it."""
         await super().close()
         if self._owns_tree:
             await self.tree.close()
 
 
 class ReplayBackend(ReplayRunner):
-    """Text alone."""
+    """Backend that keeps only the text of the cells."""
 
     def __init__(self, host: BackendContext, inputs: Mapping[str, Path]) -> None:
-        """Starts nothing.
+        """Prepare the backend; each cell starts its own worker.
 
         Args:
             host: the pool.
@@ -324,17 +324,17 @@ class ReplayBackend(ReplayRunner):
         self._host = host
 
     async def run(self, source: str) -> CellResult:
-        """Runs the cells before, silently, and then this one."""
+        """Run the earlier cells, silently, and then this one."""
         self._host.replayed_cells += len(self.history.cells)
         return await super().run(source)
 
     async def collect(self, folder: Path) -> tuple[Path, ...]:
-        """Runs all cells once more and copies the files that they make."""
+        """Run all cells once more and copy the files that they create."""
         self._host.replayed_cells += len(self.history.cells)
         return await super().collect(folder)
 
     def branch(self) -> ReplayBackend:
-        """Returns a backend with a copy of the text."""
+        """Return a backend with a copy of the text."""
         other = ReplayBackend(self._host, self._inputs)
         other.history = self.history.copy()
         return other

@@ -1,4 +1,4 @@
-"""Runs cells in a forked worker: a session without a Jupyter kernel, for training and search."""
+"""A session in a forked worker, without a Jupyter kernel, for training and search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["CellWorker"]
 
 
 class CellWorker(CellSession):
-    """Runs cells in one worker of a zygote; gives the `CellResult`s of a `KernelSession`.
+    """Session in one worker of a zygote, with the same `CellResult`s as a `KernelSession`.
 
-    Covered: the same layers and limits. Not covered: comms, and tasks that go on between cells:
-    the event loop of a worker stands still there.
+    Covered: the same layers and limits. Not covered: comms, and tasks that continue between cells,
+    because the event loop of a worker stops there.
     """
 
     def __init__(  # noqa: PLR0913 (those of a session, and how it is started)
@@ -32,17 +32,17 @@ class CellWorker(CellSession):
         screened: bool = True,
         keeps_ledger: bool = True,
     ) -> None:
-        """Prepares a worker; entering the context forks it.
+        """Prepare a worker; entering the context forks it.
 
         Args:
-            zygote: what forks it; it stays the caller's.
+            zygote: the zygote that forks it; the caller keeps ownership.
             limits: what the worker may use.
-            inputs: the files that the code may read, by the names under which it does.
+            inputs: the files that the code may read, by the names that it uses for them.
             require: the layers that must be active, or the start fails.
-            isolate: whether to use namespaces where the machine has them.
+            isolate: whether to use namespaces if the machine has them.
             overlay: a folder of added packages that the code may import.
-            screened: whether a cell is screened before it runs; the layers hold without it.
-            keeps_ledger: whether it notes what its cells do to the data.
+            screened: whether a cell is screened before it runs; the layers do not depend on it.
+            keeps_ledger: whether it records what its cells do to the data.
 
         Raises:
             ContainmentError: `require` names a layer that does not exist.

@@ -1,4 +1,4 @@
-"""What the processes of a kernel use, seen from outside: memory, processor, removed files."""
+"""Resource use of a kernel's processes, seen from outside: memory, processor, removed files."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ __all__ = [
 ]
 
 _MINOR_FAULTS = 7
-"""Their place in a process's `stat`, counted from after its name."""
+"""Their index in a process's `stat`, counted from after its name."""
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _USUAL_BUFFER_BYTES = 212_992
 
 
 _FEW_FILES = 64
-"""A process with no more open files is not asked which of them are sockets."""
+"""A process with no more open files is not searched for sockets."""
 _FEW_SOCKETS = 64
 _MEMORY_FILES = ("tmp", "dev/shm")
-"""What in a kernel's view lies in memory, and is no process's."""
+"""Folders of a kernel's view whose files are in memory and belong to no process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a kernel and all that it started use at one moment."""
+    """Usage of a kernel and of all that it started, at one moment."""
 
     memory_bytes: int
     processes: int
 
 
 def measure_usage(roots: Iterable[int], limit_bytes: int) -> Usage:
-    """Returns what the processes and their descendants use; see `usage`.
+    """Return what the processes and their descendants use; see `usage`.
 
     Args:
         roots: the tops of the trees.
@@ -63,10 +63,10 @@ def measure_usage(roots: Iterable[int], limit_bytes: int) -> Usage:
 
 
 def usage(pids: Iterable[int], limit_bytes: int) -> Usage:
-    """Returns what these processes use together.
+    """Return what these processes use together.
 
-    Resident sizes are summed; only when that sum passes the limit are pages that several
-    processes share counted once, since that takes the system far longer to work out.
+    Resident sizes are summed. Only if that sum exceeds the limit are pages that several processes
+    share counted once, since that takes the system far longer.
 
     Args:
         pids: the processes.
@@ -83,7 +83,7 @@ def usage(pids: Iterable[int], limit_bytes: int) -> Usage:
 
 
 def resident_sum(pids: Iterable[int]) -> int:
-    """Returns the resident sizes of processes together, bytes; waits for none of them.
+    """Return the sum of the processes' resident sizes, bytes; wait for none of them.
 
     Args:
         pids: the processes.
@@ -95,9 +95,9 @@ def resident_sum(pids: Iterable[int]) -> int:
 
 
 def shared_once(pids: Iterable[int]) -> int:
-    """Returns what processes use together, bytes, with pages that several share counted once.
+    """Return the memory of processes together, bytes, with shared pages counted once.
 
-    Blocks for as long as a process forks or maps without end: the system looks at none meanwhile.
+    It blocks for as long as a process forks or maps without end: the system reads none meanwhile.
 
     Args:
         pids: the processes.
@@ -106,9 +106,9 @@ def shared_once(pids: Iterable[int]) -> int:
 
 
 def socket_bytes(pids: Iterable[int]) -> int:
-    """Returns what may wait in the sockets of these processes, bytes; a few are not counted.
+    """Return what may wait in the sockets of these processes, bytes; a few are not counted.
 
-    The system tells nobody what really waits there.
+    The system does not report what really waits there.
 
     Args:
         pids: the processes.
@@ -135,7 +135,7 @@ def socket_bytes(pids: Iterable[int]) -> int:
 
 @functools.cache
 def _buffer_bytes() -> int:
-    """What a socket takes before its sender has to wait."""
+    """Return the bytes that a socket accepts before its sender has to wait."""
     try:
         return int(Path("/proc/sys/net/core/wmem_default").read_text(encoding="ascii"))
     except OSError:
@@ -143,7 +143,7 @@ def _buffer_bytes() -> int:
 
 
 def memory_file_bytes(pid: int) -> int:
-    """Returns what the files take that a kernel has in memory, bytes.
+    """Return the size of the files that a kernel has in memory, bytes.
 
     Args:
         pid: a process in its view; one that sees the machine's own files has none.
@@ -159,7 +159,7 @@ def memory_file_bytes(pid: int) -> int:
 
 
 def available_bytes() -> int | None:
-    """Returns the memory that the machine has left, bytes; `None` where it does not say."""
+    """Return the machine's available memory, bytes, or `None` if it is not reported."""
     try:
         lines = read_at_once("/proc/meminfo").split(b"\n", 4)
         return next(int(x.split()[1]) * 1024 for x in lines if x.startswith(b"MemAvailable"))
@@ -168,7 +168,7 @@ def available_bytes() -> int | None:
 
 
 def nameless_bytes(pids: Iterable[int]) -> int:
-    """Returns the room of files that these processes hold open, but removed.
+    """Return the bytes of removed files that these processes keep open.
 
     Args:
         pids: the processes.
@@ -190,7 +190,7 @@ def nameless_bytes(pids: Iterable[int]) -> int:
 
 
 def resident_bytes(pid: int) -> int:
-    """Returns the resident memory of one process in bytes; 0 when it is gone."""
+    """Return the resident memory of one process in bytes, or 0 if it is gone."""
     with contextlib.suppress(OSError):
         return _resident_bytes(pid)
     return 0
@@ -209,7 +209,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def private_bytes(pid: int | None) -> int:
-    """Returns the memory that a process shares with no other, bytes; 0 when it is gone.
+    """Return the memory that a process shares with no other, bytes, or 0 if it is gone.
 
     Args:
         pid: the process; `None` for one that was never there.
@@ -225,9 +225,9 @@ def private_bytes(pid: int | None) -> int:
 
 
 def private_bytes_at_most(pid: int | None, ancestor: int | None) -> int:
-    """Returns a bound of `private_bytes` that takes a hundredth of its time.
+    """Return an upper bound of `private_bytes` in a hundredth of its time.
 
-    What the process has above its ancestor it may share with no other; of what it inherited, it
+    What the process has beyond its ancestor may be private. Of the memory that it inherited, it
     has copied no more pages than it faulted in. Not covered: files that it alone has mapped, and
     the few pages that the system counts late.
 
@@ -255,7 +255,7 @@ def _anonymous_bytes(pid: int) -> int:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Returns the processor time of the process and its living descendants, seconds."""
+    """Return the processor time of the process and its living descendants, seconds."""
     total = 0.0
     for process in tree_below(pid):
         with contextlib.suppress(psutil.Error):

@@ -1,4 +1,4 @@
-"""The limit on open files: each process that is watched costs some descriptors here."""
+"""The limit on open files: each watched process costs some descriptors here."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from kernel_sandbox.errors import ContainmentError
 __all__ = ["BETWEEN_CELLS", "CellFiles", "allow_open_files", "is_shortage"]
 
 BETWEEN_CELLS = 64
-"""Descriptors that a kernel has between cells and a cell has not."""
+"""Descriptors that a kernel has between cells but not during a cell."""
 
 _SPARE = 128
-"""For all that opens a file for a moment: looks at processes and folders, starts, copies."""
+"""Reserve for short uses: checks of processes and folders, starts and copies."""
 
 
 def allow_open_files(least: int, wanted: int) -> None:
-    """Raises this process's soft limit on open files, as far as the hard one lets it.
+    """Raise this process's soft limit on open files, as far as the hard limit allows.
 
-    What a kernel may open stays as it was: it sets lower limits of its own.
+    What a kernel may open stays the same: it sets lower limits of its own.
 
     Args:
-        least: descriptors that must be there besides those that are open.
-        wanted: how many would be good to have.
+        least: descriptors that must be available besides those that are open.
+        wanted: how many would be useful.
 
     Raises:
-        ContainmentError: the hard limit does not leave the least.
+        ContainmentError: the hard limit is too low for `least`.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     used = _SPARE
@@ -48,29 +48,29 @@ def allow_open_files(least: int, wanted: int) -> None:
 
 
 def is_shortage(error: OSError) -> bool:
-    """Returns whether nothing more can be opened: then what was not seen may well be there.
+    """Return whether nothing more can be opened, so that what was not seen may still exist.
 
     Args:
-        error: of an attempt to open something.
+        error: the error of an attempt to open something.
     """
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class CellFiles:
-    """Keeps some descriptors of this process from its cells, for clients that connect after them.
+    """Descriptors reserved for clients that connect after a cell; cells can't use them.
 
     libzmq 4.3.5 ends the process when a client connects to a socket file and no descriptor is
-    free (`ipc_listener.cpp`): a cell leaves files open, its page is loaded again, and the kernel
-    would be gone with all its variables. Not covered: a client that connects during such a cell.
+    free (`ipc_listener.cpp`). So a cell that leaves files open and a reload of its page would end
+    the kernel with all its variables. Not covered: a client that connects during such a cell.
     """
 
     def __init__(self) -> None:
-        """Takes the soft limit of now for that of cells."""
+        """Use the current soft limit as the limit of cells."""
         self._soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
     @contextmanager
     def of_a_cell(self) -> Iterator[None]:
-        """Holds the limit of cells, which they may change; afterwards some more are allowed."""
+        """Apply the limit of cells, which they may change; allow some more files afterwards."""
         _set_soft(self._soft)
         try:
             yield

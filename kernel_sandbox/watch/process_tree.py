@@ -1,7 +1,7 @@
-"""What hangs below a process: found from the system's lists, and ended all at once.
+"""The descendants of a process: found in the system's lists, and ended all at once.
 
-Each process namespace counts the numbers of processes anew. The module imports little: a monitor
-uses it when the machine has no time to spare.
+Each process namespace numbers its processes by itself. The module imports little: a monitor uses
+it when the machine has no time to spare.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _SWEEPS = 20
 
 
 def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
-    """Yields the processes from these on down, each once.
+    """Yield these processes and their descendants, each once.
 
     Args:
         roots: the tops of the trees.
-        closed: processes that are left out, and with them what is below them.
+        closed: processes that are left out, with their descendants.
 
     Raises:
         OSError: nothing more can be opened, so there may be more of them.
@@ -56,7 +56,7 @@ def walk(roots: Iterable[int], closed: Collection[int] = ()) -> Iterator[int]:
 
 
 def children(pid: int) -> list[int] | None:
-    """Returns the children of a process; `None` when it is gone.
+    """Return the children of a process, or `None` if it is gone.
 
     Args:
         pid: the process.
@@ -90,13 +90,13 @@ def _children_by_psutil(pid: int) -> list[int] | None:
 
 
 def refuse_shortage(error: OSError) -> None:
-    """Raises the error where nothing more can be opened: what was not seen may be there."""
+    """Raise the error if nothing more can be opened: what was not seen may exist."""
     if is_shortage(error):
         raise error
 
 
 def read_at_once(path: str) -> bytes:
-    """Returns what the system tells in a file of `/proc`.
+    """Return the content of a file of `/proc`.
 
     Raises:
         OSError: the process is gone, or nothing more can be opened.
@@ -106,7 +106,7 @@ def read_at_once(path: str) -> bytes:
 
 
 def is_ended(pid: int) -> bool:
-    """Returns whether a process is gone, or has ended and waits for its parent to notice."""
+    """Return whether a process is gone, or has ended and waits for its parent to notice."""
     try:
         return read_at_once(f"/proc/{pid}/stat").rpartition(b")")[2].split()[0] in (b"Z", b"X")
     except OSError as error:
@@ -115,12 +115,12 @@ def is_ended(pid: int) -> bool:
 
 
 def end_all(find: Callable[[], Iterable[int]]) -> bool:
-    """Kills processes of which some may start others meanwhile; returns whether there were any.
+    """Kill processes of which some may start others meanwhile; return whether there were any.
 
-    All are stopped before the first is killed: what is stopped starts nothing.
+    All are stopped before the first is killed: a stopped process starts nothing.
 
     Args:
-        find: returns them, as they are now.
+        find: returns the processes that exist now.
     """
     found: set[int] = set()
     for _ in range(_SWEEPS):
@@ -134,7 +134,7 @@ def end_all(find: Callable[[], Iterable[int]]) -> bool:
 
 
 def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
-    """Sends a signal to each process that is still there.
+    """Send a signal to each process that still exists.
 
     Args:
         pids: the processes.
@@ -146,7 +146,7 @@ def signal_each(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def number_inside(pid: int) -> int | None:
-    """Returns a process's own idea of its number; `None` if there is no such process.
+    """Return the number of a process in its own namespace, or `None` if it does not exist.
 
     Args:
         pid: its number here.
@@ -158,7 +158,7 @@ def number_inside(pid: int) -> int | None:
 
 
 def number_outside(handle: int) -> int:
-    """Returns the number of a process for whoever mounted `/proc`.
+    """Return the number of a process in the namespace that mounted `/proc`.
 
     Args:
         handle: a descriptor of the process.
@@ -170,7 +170,7 @@ def number_outside(handle: int) -> int:
 
 
 def children_here() -> set[int]:
-    """Returns the children of this thread, by the numbers that it uses itself."""
+    """Return the children of this thread, as numbers of its own namespace."""
     level = len(_numbers(Path("/proc/self/status"), "NSpid"))
     found = set()
     for outside in Path("/proc/thread-self/children").read_text(encoding="ascii").split():
@@ -180,7 +180,7 @@ def children_here() -> set[int]:
 
 
 def _numbers(path: Path, name: str) -> list[int]:
-    """What a line of a file of the system says, of the outermost namespace first."""
+    """Return the numbers on a line of a system file, that of the outermost namespace first."""
     for line in path.read_text(encoding="ascii", errors="replace").splitlines():
         if line.startswith(f"{name}:"):
             return [int(number) for number in line.split()[1:]]

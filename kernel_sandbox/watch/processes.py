@@ -23,7 +23,7 @@ _SWEEP_PAUSE_S = 0.01
 
 
 def tree_below(pid: int) -> list[psutil.Process]:
-    """Returns the process and its descendants, itself first; none when it is gone."""
+    """Return the process and its descendants, itself first, or nothing if it is gone."""
     try:
         root = psutil.Process(pid)
         return [root, *root.children(recursive=True)]
@@ -32,11 +32,11 @@ def tree_below(pid: int) -> list[psutil.Process]:
 
 
 def find_kernel(root: int, inner_pid: int) -> int | None:
-    """Returns the kernel's process id as this machine numbers it, if it is alive.
+    """Return the kernel's process id as this machine numbers it, if it is alive.
 
     Args:
         root: the process that was started: a monitor, or the kernel itself.
-        inner_pid: the kernel's own idea of its process id.
+        inner_pid: the kernel's process id in its own namespace.
     """
     for process in tree_below(root):
         # Three deep at most: the monitor, the first process of the namespace, the kernel.
@@ -46,12 +46,12 @@ def find_kernel(root: int, inner_pid: int) -> int | None:
 
 
 def end(root: int, is_monitor: bool) -> None:
-    """Kills the process with its descendants, or has a monitor do it.
+    """Kill the process and its descendants, or make a monitor do it.
 
     Args:
         root: the process that was started.
-        is_monitor: whether it returns by itself once all below it is gone, and ends what its
-            children leave behind: killed itself, it could do neither.
+        is_monitor: whether it exits by itself once all below it is gone, and ends what its
+            children leave behind. If it were killed, it could do neither.
 
     Raises:
         OSError: nothing more can be opened.
@@ -63,9 +63,9 @@ def end(root: int, is_monitor: bool) -> None:
 
 
 def sweep(run_dir: Path) -> int:
-    """Kills every process that carries the mark of this run folder; returns how many it found.
+    """Kill every process that carries the mark of this run folder; return how many it found.
 
-    Needed where no process namespace ends them: a daemon leaves the tree, not its environment.
+    Needed if no process namespace ends them: a daemon leaves the tree, but not its environment.
     """
     found: set[int] = set()
     for _ in range(_SWEEPS):
@@ -90,10 +90,10 @@ def _is_marked(process: psutil.Process, run_dir: Path) -> bool:
 
 
 async def exited(process: Popen[bytes]) -> None:
-    """Returns when a process that this one started has ended, without polling on Linux.
+    """Wait until a process that this one started has ended, without polling on Linux.
 
     Args:
-        process: it is not reaped here.
+        process: the process, which is not reaped here.
     """
     try:
         descriptor = os.pidfd_open(process.pid)

@@ -1,4 +1,4 @@
-"""Memory for states that wait: who was not used for longest makes room for the others."""
+"""Memory budget for idle states; the least recently used is evicted first."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ __all__ = ["Evictable", "StateBudget"]
 
 
 class Evictable(Protocol):
-    """A state that can be built again from text."""
+    """A state that can be rebuilt from text."""
 
     async def evict(self) -> None:
-        """Ends the process; called by the budget, never while the state is in use."""
+        """End the process; called by the budget, never while the state is in use."""
         ...
 
 
 class StateBudget:
-    """Keeps the memory of all states together under a limit.
+    """A limit on the memory of all states together.
 
     Not covered: states in use, however large; what a state takes while its cell runs.
     """
 
     def __init__(self, limit_bytes: int) -> None:
-        """Starts empty.
+        """Start empty.
 
         Args:
-            limit_bytes: what the states may take together, bytes.
+            limit_bytes: the memory that the states may use together, bytes.
         """
         self.limit_bytes = limit_bytes
         self.evictions = 0
-        """How often a state was ended to make room."""
+        """How often a state was evicted."""
         self._sizes: OrderedDict[Evictable, int] = OrderedDict()
         self._bounded: dict[Evictable, int | None] = {}
-        """Those whose size is a bound, and their processes."""
+        """The states whose size is a bound, and their processes."""
         self._busy: dict[Evictable, int] = {}
 
     @property
     def used_bytes(self) -> int:
-        """What the states take at most, as far as it was looked at."""
+        """The most that the states use, as far as it was measured."""
         return sum(self._sizes.values())
 
     def keep(self, state: Evictable, pid: int | None, ancestor: int | None = None) -> None:
-        """Counts a state, as the one that was used last.
+        """Count a state as the most recently used one.
 
-        Its memory is bounded first, and measured only if the bounds of all do not fit: looking at
-        every page of a process takes a good part of what a short cell does.
+        Its memory is bounded first, and measured only if the bounds of all states do not fit. To
+        look at every page of a process takes a good part of the time of a short cell.
 
         Args:
             state: a new one, or one that has run a cell.
@@ -61,13 +61,13 @@ class StateBudget:
         self._bounded[state] = pid
 
     def forget(self, state: Evictable) -> None:
-        """Counts a state no more: it has ended. One that is not counted is no error."""
+        """Stop counting a state that has ended. One that is not counted is not an error."""
         self._sizes.pop(state, None)
         self._bounded.pop(state, None)
 
     @contextmanager
     def using(self, *states: Evictable) -> Iterator[None]:
-        """Protects states meanwhile, and makes them the last ones used."""
+        """Protect states meanwhile, and make them the most recently used ones."""
         for state in states:
             self._busy[state] = self._busy.get(state, 0) + 1
         try:
@@ -81,7 +81,7 @@ class StateBudget:
                     self._sizes.move_to_end(state)
 
     async def make_room(self) -> None:
-        """Measures states as long as their bounds do not fit, then ends those that nobody uses."""
+        """Measure states while their bounds do not fit, then evict those that are not in use."""
         while self.used_bytes > self.limit_bytes and self._bounded:
             state = next(iter(self._bounded))
             self._sizes[state] = consumption.private_bytes(self._bounded.pop(state))

@@ -1,11 +1,11 @@
-"""Watches the memory, the processes and the files of a kernel, and ends it at the limit.
+"""Watchdog over a kernel's memory, processes and files, which ends the kernel at a limit.
 
-Covered: the resident memory of the kernel and all its descendants together, with the files that
-they have in memory and what may wait in their sockets; how many they are; by how much its folders
-have grown since it started; a machine that runs out of memory, which costs the kernel its life
-that uses most of those watched here.
-Not covered: what is made and gone again between two looks. The next kernel in the same folder gets
-the whole allowance anew.
+Covered: the resident memory of the kernel and all its descendants together, with their files in
+memory and what may wait in their sockets. So are their number, and the growth of the kernel's
+folders since it started. If the machine runs out of memory, the watched kernel that uses most is
+ended.
+Not covered: what appears and disappears between two checks. The next kernel in the same folder
+gets the full allowance again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ BUSY_INTERVAL_S = 0.1
 IDLE_INTERVAL_S = 1.0
 DISK_INTERVAL_S = 1.0
 COST_FACTOR = 20
-"""A look costs a walk over processes or files: it may take a twentieth of the time."""
+"""A check walks over processes or files: it may take a twentieth of the time."""
 LONGEST_PAUSE_S = 1.0
-"""However long a look takes: a machine that is slow for all the processes needs it most."""
+"""However long a check takes: a machine slowed by its processes needs it most."""
 BLIND_S = 1.0
-"""For so long a look may fail, for want of a descriptor, before the kernel is ended."""
+"""How long checks may fail because no descriptor is free, before the kernel is ended."""
 LEAST_ENTRY_BYTES = 4096
-"""An empty file holds no block and yet takes room; counted so, a million of them end too."""
+"""An empty file has no block but uses space; with this size, a million of them end too."""
 FLOOR_BYTES = 256 * MIB
-"""The machine keeps this much: below it, the system would end a program of its own choice."""
+"""Memory left for the machine: below it, the system would end a program of its choice."""
 WORTH_ENDING_BYTES = 64 * MIB
 _BLOCK_BYTES = 512
 _LESS_MEMORY = (
@@ -52,18 +52,18 @@ _LESS_MEMORY = (
 
 @dataclass(frozen=True, slots=True)
 class LimitViolation:
-    """A limit that the kernel went over, and with it its life."""
+    """A limit that the kernel exceeded, and that it was ended for."""
 
     kind: Literal["memory", "processes", "disk", "connection", "unwatched"]
     message: str
     needed_bytes: int = 0
-    """Memory that it had at least, where the system ended it between two looks; else 0."""
+    """The least memory that it had if the system ended it between two checks; else 0."""
 
 
 class Watchdog:
-    """Looks at the processes of one kernel, often while a cell runs, seldom otherwise.
+    """A watchdog over the processes of one kernel: checks are frequent only while a cell runs.
 
-    Its folders are looked at by a thread, at most every second.
+    A thread checks its folders, at most every second.
     """
 
     def __init__(
@@ -75,17 +75,17 @@ class Watchdog:
         ran_out: Callable[[], bool] = lambda: False,
         before: DiskUse | None = None,
     ) -> None:
-        """Watches nothing until `guard` runs.
+        """Watch nothing until `guard` runs.
 
         Args:
-            roots: the process that was started; with it, where there is one, the process that
-                becomes the parent of what it leaves behind. Or what finds all that counts.
+            roots: the process that was started, with the process, if any, that becomes the parent
+                of what it leaves behind. Or a function that finds all processes that count.
             kernel: the kernel's own process.
             limits: what they may use.
-            folders: those that they may write; what lies in two of them counts once.
-            ran_out: whether the system has ended one of them for want of memory.
-            before: what the folders took when the count of their growth began; `None`: what they
-                take when `guard` does.
+            folders: the folders that they may write; what is in two of them counts once.
+            ran_out: whether the system has ended one of them because memory ran out.
+            before: the disk use of the folders when the count of their growth began; `None` for
+                their use when `guard` starts.
         """
         if callable(roots):
             self._find = roots
@@ -103,24 +103,24 @@ class Watchdog:
         self._peak_bytes = self._used_bytes = 0
 
     def begin(self) -> None:
-        """Starts the count of a cell's peak, and the frequent looks."""
+        """Start the measurement of a cell's peak, and the frequent checks."""
         self._peak_bytes = consumption.resident_bytes(self._kernel)
         self._is_busy = True
         self._wake.set()
 
     def finish(self) -> int | None:
-        """Ends the frequent looks; returns the cell's peak in bytes, `None` if never seen."""
+        """End the frequent checks; return the cell's peak in bytes, or `None` if never seen."""
         self._is_busy = False
         self._peak_bytes = max(self._peak_bytes, consumption.resident_bytes(self._kernel))
         return self._peak_bytes or None
 
     async def guard(self) -> LimitViolation:
-        """Returns once a limit has been passed; until then it runs.
+        """Watch until a limit is exceeded, and return that violation.
 
         Raises:
-            asyncio.CancelledError: the caller was cancelled; nothing of it runs on.
+            asyncio.CancelledError: the caller was cancelled; all watching has ended.
         """
-        self._thread = ThreadPoolExecutor(1)  # a kernel that holds it up holds up no other
+        self._thread = ThreadPoolExecutor(1)  # a kernel that delays it delays no other
         watches = [asyncio.create_task(self._guard_processes())]
         if self._folders:
             watches.append(asyncio.create_task(self._guard_folders()))
@@ -161,7 +161,7 @@ class Watchdog:
                 self._thread, consumption.shared_once, found
             )
             while not (await asyncio.wait((exact,), timeout=BUSY_INTERVAL_S))[0]:
-                # Processes that fork without end hold it up, but not this.
+                # Processes that fork without end delay the sum, but not this.
                 if len(self._counted()) > limits.processes:
                     return _too_many(limits)
             used = exact.result()
@@ -177,11 +177,11 @@ class Watchdog:
         return self._victim()
 
     def _counted(self) -> list[int]:
-        """The processes; one more than there may be, where there are more."""
+        """Return the processes, at most one more than are allowed."""
         return list(islice(self._find(), self._limits.processes + 1))
 
     def _victim(self) -> LimitViolation | None:
-        """Ends this kernel where the machine has no memory left and no other uses more."""
+        """Return a violation if the machine has no memory left and no other kernel uses more."""
         available = consumption.available_bytes()
         if available is None or available >= FLOOR_BYTES:
             return None
@@ -206,7 +206,7 @@ class Watchdog:
                 await self._wake.wait()
         except TimeoutError:
             return
-        # A cell has begun: the next look comes one interval later, out of the way of short ones.
+        # A cell has begun: the next check comes one interval later, so as not to slow short cells.
         await asyncio.sleep(BUSY_INTERVAL_S)
 
     async def _guard_folders(self) -> LimitViolation:
@@ -241,11 +241,11 @@ class Watchdog:
 
 
 _watching: set[Watchdog] = set()
-"""Those of this process that are at work: of their kernels, one is the heaviest."""
+"""The active watchdogs of this process; one of their kernels is the heaviest."""
 
 
 class _Sight:
-    """For how long one of the watches could not look, for want of a descriptor."""
+    """The time for which a watch could not check, because no descriptor was free."""
 
     def __init__(self) -> None:
         self._lost_at: float | None = None
@@ -254,7 +254,7 @@ class _Sight:
         self._lost_at = None
 
     def lost(self, error: OSError) -> LimitViolation | None:
-        """A look failed, which is not one that found nothing; for too long, that is a violation."""
+        """Record a failed check, which proves nothing; return a violation after too long."""
         now = time.monotonic()
         if self._lost_at is None:
             self._lost_at = now
@@ -276,10 +276,10 @@ def _too_many(limits: Limits) -> LimitViolation:
 
 
 def out_of_memory(limits: Limits) -> LimitViolation:
-    """Returns the violation of a kernel that the system itself ended at its memory limit.
+    """Return the violation of a kernel that the system itself ended at its memory limit.
 
     Args:
-        limits: of the kernel.
+        limits: the limits of the kernel.
     """
     return LimitViolation(
         "memory",
@@ -309,29 +309,29 @@ def _closed() -> LimitViolation:
 
 @dataclass(frozen=True, slots=True)
 class DiskUse:
-    """What the files of some folders take."""
+    """The disk use of the files in some folders."""
 
     size_bytes: int
     closed: int
-    """Entries that can't be looked at: a folder without the right to read, a path too long."""
+    """Entries that can't be read: a folder without the right to read, a path too long."""
 
     def plus(self, other: DiskUse) -> DiskUse:
-        """Returns what both take; they lie apart."""
+        """Return the sum of both, whose folders must not overlap."""
         return DiskUse(self.size_bytes + other.size_bytes, self.closed + other.closed)
 
 
 def disk_use(
     folders: tuple[Path, ...], stop: threading.Event, enough_bytes: int | None = None
 ) -> DiskUse:
-    """Returns the room that the folders' files take on disk, each entry 4 KiB at least.
+    """Return the disk use of the folders' files, with at least 4 KiB for each entry.
 
-    No link is followed, a file with several names counts once, and what vanishes meanwhile
-    counts nothing.
+    No link is followed, a file with several names counts once, and what vanishes meanwhile does
+    not count.
 
     Args:
         folders: where to count.
         stop: ends the count early when set.
-        enough_bytes: once past it, the count ends: whoever fills a disk gets no long walk.
+        enough_bytes: above it, the count ends: a kernel that fills a disk causes no long walk.
 
     Raises:
         OSError: nothing more can be opened.

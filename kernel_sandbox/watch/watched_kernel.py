@@ -1,4 +1,4 @@
-"""What every kernel that takes cells shares: how it ended, and the watchdog over it."""
+"""The base of every kernel that accepts cells: how it ended, and its watchdog."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ class WatchedKernel(ABC):
     """The part of `RunningKernel` that is the same whatever the process is."""
 
     def __init__(self) -> None:
-        """Watches nothing yet."""
+        """Start without a watchdog."""
         self._tasks: list[asyncio.Task[None]] = []
         self._watchdog: Watchdog | None = None
         self.dead = asyncio.Event()
         """Set when the process has ended, for whatever reason."""
         self.violation: LimitViolation | None = None
-        """The limit that it was ended for."""
+        """The limit violation that it was ended for."""
 
     def begin_cell(self) -> None:
-        """A cell is about to run: the watchdog looks often."""
+        """Start frequent checks, because a cell is about to run."""
         if self._watchdog is not None:
             self._watchdog.begin()
 
     def finish_cell(self) -> int | None:
-        """The cell has ended; returns its peak of memory in bytes."""
+        """End frequent checks; return the cell's peak memory in bytes."""
         return self._watchdog.finish() if self._watchdog is not None else None
 
     @abstractmethod
     async def kill(self) -> None:
-        """Ends the process with all that it started; returns when they are gone."""
+        """End the process and all that it started; return when they are gone."""
 
     def _watch(self, watchdog: Watchdog) -> None:
         self._watchdog = watchdog

@@ -1,1 +1,1 @@
-"""Figures in words."""
+"""Descriptions of figures in words."""

@@ -1,6 +1,6 @@
-"""Series of a figure that came as JSON, in the words that a figure of matplotlib is told in.
+"""Series of a figure that came as JSON, in the words used for matplotlib figures.
 
-The JSON comes out of a kernel. Covered: whatever it holds, reading takes a bounded time and each
+The JSON comes from a kernel. Covered: whatever it contains, reading takes a bounded time and each
 text is short. Not covered: whether it is true.
 """
 
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 MOST_POINTS = 10_000
-"""Of a series that are looked at; there are up to 24 series."""
+"""Most points that are read of a series; there are up to 24 series."""
 _TEXT_CHARS = 500
 _NAME_CHARS = 60
 _MOST_CATEGORIES = 200
@@ -59,7 +59,7 @@ _TYPES: Mapping[str, Literal["b", "B", "h", "H", "i", "I", "f", "d"]] = {
     "f4": "f", "f8": "d", "int8": "b", "uint8": "B", "int16": "h", "uint16": "H",
     "int32": "i", "uint32": "I", "float32": "f", "float64": "d",
 }  # fmt: skip
-"""What plotly calls the items of an array in base64; little-endian."""
+"""Map from plotly's names of the items of a base64 array, little-endian, to type codes."""
 _TAG = re.compile(r"<[^<>]{0,200}>")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ](\d\d:\d\d)|$)")
 _AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -74,7 +74,7 @@ class Axis:
 
     label: str = ""
     span: str = ""
-    """From where to where, or its categories; empty where the figure leaves it to the page."""
+    """Its range, or its categories; empty if the figure leaves it to the page."""
 
 
 @dataclass(slots=True)
@@ -85,28 +85,28 @@ class Axes:
     y: Axis = field(default_factory=Axis)
     title: str = ""
     series: list[str] = field(default_factory=list)
-    """The words of the first ones."""
+    """The words of the first series."""
     count: int = 0
-    """Of the series."""
+    """The number of all series."""
 
     @property
     def is_full(self) -> bool:
-        """Whether the words of a further series would not be told."""
+        """Whether the words of a further series would be dropped."""
         return len(self.series) >= MOST_SERIES
 
     def add(self, words: str) -> None:
-        """Adds a series, which is told where there is room."""
+        """Add a series, and its words if there is room."""
         self.count += 1
         if not self.is_full:
             self.series.append(words)
 
 
 def drawn_words(title: str, axes: Sequence[Axes]) -> str:
-    """Returns the words of a figure.
+    """Return the words of a figure.
 
     Args:
-        title: of all of it; may be empty.
-        axes: those on which something is drawn.
+        title: title of the entire figure; may be empty.
+        axes: the axes on which something is drawn.
     """
     told = [
         axes_text(
@@ -121,19 +121,19 @@ def drawn_words(title: str, axes: Sequence[Axes]) -> str:
 
 
 def points_words(head: str, values: Sequence[float], places: Sequence[object], count: int) -> str:
-    """Returns the words of a series of points.
+    """Return the words of a series of points.
 
     Args:
         head: its kind, and its name if it has one.
-        values: the first ones; what is no number is nan.
-        places: where each stands; the number of a value counts where there is none.
-        count: of all values.
+        values: the first values; nan for anything but a number.
+        places: the position of each value; where there is none, its index is used.
+        count: the number of all values.
     """
     return _words(head, values, places, count, " points")
 
 
 def bar_words(head: str, values: Sequence[float], places: Sequence[object], count: int) -> str:
-    """Returns the words of bars, each with a value; arguments as for `points_words`."""
+    """Return the words of bars, each with a value; arguments as for `points_words`."""
     return _words(head, values, places, count, "")
 
 
@@ -152,11 +152,11 @@ def _words(
 
 
 def pie_words(names: Sequence[object], values: Sequence[float]) -> str:
-    """Returns the words of a pie, the largest wedges first.
+    """Return the words of a pie, the largest wedges first.
 
     Args:
-        names: of the wedges.
-        values: as large as the wedges.
+        names: names of the wedges.
+        values: sizes of the wedges.
     """
     whole = sum(value for value in values if value > 0)
     pairs = zip(names, values, strict=False)
@@ -170,12 +170,12 @@ def pie_words(names: Sequence[object], values: Sequence[float]) -> str:
 def aggregated(
     how: str, places: Sequence[object], values: Sequence[float]
 ) -> tuple[list[object], list[float]] | None:
-    """Returns one value for each place, in their order; `None` for an aggregate of another name.
+    """Return one value for each position, in order; `None` if the aggregate is unknown.
 
     Args:
         how: the name of the aggregate.
-        places: as many as there are values.
-        values: what is no number is left out, but where rows are counted.
+        places: the position of each value.
+        values: the values; nan is left out, unless rows are counted.
     """
     aggregate = _AGGREGATES.get(how)
     if aggregate is None:
@@ -194,10 +194,10 @@ def aggregated(
 
 
 def span_of(values: Iterable[object]) -> str:
-    """Returns from where to where, or which categories; empty for no values.
+    """Return the range or the categories of some values; "" for no values.
 
     Args:
-        values: where the points stand; the first ones are looked at.
+        values: the positions of the points, of which the first are read.
     """
     looked = [value for value in islice(values, MOST_POINTS) if value is not None]
     found = [number(value) for value in looked]
@@ -211,7 +211,7 @@ def span_of(values: Iterable[object]) -> str:
 
 
 def number(value: object) -> float:
-    """Returns a value as a number; nan for what is none."""
+    """Return a value as a number, or nan if it is not one."""
     if type(value) is float:  # most of them are
         return value if isfinite(value) else nan
     try:
@@ -226,17 +226,17 @@ def number(value: object) -> float:
 
 
 def numbers(raw: object) -> tuple[list[float], int]:
-    """Returns the first values of an array as numbers, and how many values it has.
+    """Return the first values of an array as numbers, and how many values it has.
 
     Args:
-        raw: a list, or plotly's array of a type in base64.
+        raw: a list, or plotly's typed array in base64.
     """
     found, count = items(raw)
     return [number(value) for value in found], count
 
 
 def items(raw: object) -> tuple[Sequence[object], int]:
-    """Returns the first values of an array, and how many it has; arguments as for `numbers`."""
+    """Return the first values of an array, and how many it has; arguments as for `numbers`."""
     if isinstance(raw, list):
         return raw[:MOST_POINTS], len(raw)
     if not isinstance(raw, Mapping):
@@ -260,7 +260,7 @@ def items(raw: object) -> tuple[Sequence[object], int]:
 
 
 def place(value: object) -> str:
-    """Returns where a point stands, in few characters."""
+    """Return the position of a point as a short text."""
     if isinstance(value, str):
         date = _DATE.match(value)
         if date is not None:
@@ -275,10 +275,10 @@ def place(value: object) -> str:
 
 
 def label_text(raw: object) -> str:
-    """Returns a label as plain text on one line; empty for what is none.
+    """Return a label as plain text on one line; "" if it is not one.
 
     Args:
-        raw: a text, lines of one, or an object that holds it as `text`.
+        raw: a text, a list of its lines, or an object with the text as `text`.
     """
     if isinstance(raw, Mapping):
         raw = raw.get("text")
@@ -290,17 +290,17 @@ def label_text(raw: object) -> str:
 
 
 def named(kind: str, name: str) -> str:
-    """Returns the beginning of a series' words.
+    """Return the beginning of a series' words.
 
     Args:
         kind: a line, bars, ….
-        name: may be empty.
+        name: name of the series; may be empty.
     """
     return f"{kind} '{name[:_NAME_CHARS]}'" if name else kind
 
 
 def one_of(raw: object, *path: str) -> Any:
-    """Returns what stands at the end of a path through objects; `None` where there is nothing."""
+    """Return the value at the end of a path through objects; `None` if it does not exist."""
     for name in path:
         raw = raw.get(name) if isinstance(raw, Mapping) else None
     return raw

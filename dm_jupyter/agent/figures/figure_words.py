@@ -1,8 +1,8 @@
-"""What a figure among a cell's outputs shows, in words, whichever library drew it.
+"""Descriptions in words of the figures in a cell's outputs, whichever library drew them.
 
-A picture of matplotlib brings its words from the kernel; a figure of plotly, Altair, Vega-Lite or
-Vega is put in the same words from its JSON. Covered: a bundle may hold anything, and be of any
-size. Not covered: figures that hold neither, and whether the words are true.
+The kernel adds words to a picture of matplotlib. A figure of plotly, Altair, Vega-Lite or Vega is
+described in the same words from its JSON. Covered: bundles with any content and of any size. Not
+covered: figures with neither words nor JSON, and whether the words are true.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ _KINDS: tuple[tuple[re.Pattern[str], Callable[[object], str]], ...] = (
     (re.compile(r"application/vnd\.vega\.v\d+(?:\.\d+)*\+json"), vega_words),
 )
 _VEGA_CALL, _PLOTLY_CALL = "})({", "Plotly.newPlot("
-"""Where the figure stands in a page that Altair, or plotly, has written."""
+"""Text before the figure in a page that Altair, or plotly, has written."""
 _GAP = re.compile(r"[\s,]*")
 _FAULTS = (
     ValueError, TypeError, KeyError, AttributeError, IndexError, ArithmeticError, RecursionError,
 )  # fmt: skip
-"""What reading a figure that is none may raise."""
+"""Exceptions that reading an invalid figure may raise."""
 
 
 def is_figure(data: Mapping[str, object]) -> bool:
     """Whether an output is a picture, or a figure as JSON.
 
     Args:
-        data: from media types to contents.
+        data: map from media types to contents.
     """
     return any(str(kind).startswith("image/") or _teller(kind) is not None for kind in data)
 
 
 def figure_words(data: Mapping[str, object]) -> str:
-    """Returns what a figure shows, on one line; empty for none, and for one without words.
+    """Return what a figure shows, on one line; "" without a figure or without words.
 
     Args:
-        data: as for `is_figure`; a kernel made it.
+        data: as for `is_figure`; created by a kernel.
     """
     try:
         words = _of_json(data) or _of_picture(data) or _of_page(data)
@@ -59,10 +59,10 @@ def figure_words(data: Mapping[str, object]) -> str:
 
 
 def figure_of_text(text: str) -> str:
-    """Returns a figure as a cell's output tells it.
+    """Return the words for a figure in a cell's output.
 
     Args:
-        text: its bundle as JSON; empty for one that was too large to be sent.
+        text: its bundle as JSON; empty if it was too large to be sent.
     """
     if not text:
         return "[a figure, too large to be put in words]"
@@ -74,10 +74,10 @@ def figure_of_text(text: str) -> str:
 
 
 def figure_mark(words: str) -> str:
-    """Returns what stands for a figure among a cell's outputs.
+    """Return the mark that represents a figure among a cell's outputs.
 
     Args:
-        words: what it shows; empty where that is not known.
+        words: what it shows; empty if unknown.
     """
     return f"[a figure. {words}]" if words else "[a figure]"
 
@@ -96,7 +96,7 @@ def _of_json(data: Mapping[str, object]) -> str:
 
 
 def _of_picture(data: Mapping[str, object]) -> str:
-    """What its kernel has put beside it; nothing for the name of a class, as most libraries do."""
+    """Return the kernel's words for a picture; "" for a class name, as of most libraries."""
     if not any(str(kind).startswith("image/") for kind in data):
         return ""
     words = _joined(data.get("text/plain"))
@@ -104,7 +104,7 @@ def _of_picture(data: Mapping[str, object]) -> str:
 
 
 def _of_page(data: Mapping[str, object]) -> str:
-    """The figure in the script of a page: what Altair shows where no other way is chosen."""
+    """Return the words of the figure in a page's script, which is Altair's default output."""
     page = _joined(data.get("text/html"))
     if "vega-embed" in page and (at := page.rfind(_VEGA_CALL)) >= 0:
         figure, mode = _values(page, at + len(_VEGA_CALL) - 1, 2)
@@ -117,10 +117,10 @@ def _of_page(data: Mapping[str, object]) -> str:
 
 
 def _values(page: str, at: int, count: int) -> list[Any]:
-    """The first arguments of a call in a script, which are JSON.
+    """Return the first arguments of a call in a script, which are JSON.
 
     Raises:
-        ValueError: they are none, or too long.
+        ValueError: they are not JSON, or too long.
     """
     body = page[at : at + MESSAGE_BYTES + 1]
     if len(body) > MESSAGE_BYTES or has_too_many_parts(body.encode("utf-8", "replace")):
@@ -134,7 +134,7 @@ def _values(page: str, at: int, count: int) -> list[Any]:
 
 
 def _joined(text: object) -> str:
-    """A text, or the lines of one, as a notebook's file may hold it."""
+    """Return a text that a notebook file may store as a list of lines."""
     if isinstance(text, list):
         return "".join(piece for piece in text if isinstance(piece, str))
     return text if isinstance(text, str) else ""

@@ -1,4 +1,4 @@
-"""A figure of plotly in words, from its JSON."""
+"""Descriptions in words of plotly figures, from their JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = ["plotly_words"]
 _Trace = Mapping[str, Any]
 _MOST_TRACES, _MOST_ANNOTATIONS = 500, 200
 _EDGE = 0.1
-"""Of the height of a figure: so near above its axes stands their title."""
+"""Fraction of the figure's height within which a title is above its axes."""
 _BARS = {"bar": "bars", "funnel": "funnel", "waterfall": "waterfall"}
 _PILED = (*_BARS, "histogram")
 _BOXES = ("box", "violin")
@@ -47,15 +47,15 @@ _VALUES: Mapping[str, tuple[str, str]] = {
     "icicle": ("values", "labels"), "scatter3d": ("z", "x"),
     "densitymapbox": ("z", "lat"), "densitymap": ("z", "lat"),
 }  # fmt: skip
-"""Of the kinds with values on no axis, or on more than two: the value, and where it stands."""
+"""Keys of value and position, for kinds with values on no axis, or on more than two."""
 _OWN_ARRAYS = ("lat", "x", "y", "z", "values", "labels", "a", "dimensions")
 
 
 def plotly_words(raw: object) -> str:
-    """Returns title, axes and series of a figure, as a figure of matplotlib is told.
+    """Return title, axes and series of a figure, in the words used for matplotlib.
 
     Args:
-        raw: of the type `application/vnd.plotly.v1+json`.
+        raw: content of the type `application/vnd.plotly.v1+json`.
     """
     layout, traces = one_of(raw, "layout"), one_of(raw, "data")
     found = traces[:_MOST_TRACES] if isinstance(traces, list) else []
@@ -73,7 +73,7 @@ def plotly_words(raw: object) -> str:
 
 
 def _axes_of(trace: _Trace) -> tuple[str, str]:
-    """The names of its axes; empty for a pie or another kind without."""
+    """Return the names of a trace's axes; "" for a pie or another kind without axes."""
     kind = _kind(trace)
     if kind in _PIES or kind in _VALUES or (kind not in _BARS and not _has_axes(trace)):
         return ("", "") if kind not in ("candlestick", "ohlc") else ("x", "y")
@@ -100,9 +100,9 @@ def _axes(names: tuple[str, str], traces: Sequence[_Trace], layout: object) -> A
 
 
 def _span(axis: object, traces: Sequence[_Trace], name: str) -> str:
-    """The range that was set, else that of what is drawn along it.
+    """Return the range that was set for an axis, else that of the drawn values.
 
-    The page piles bars up and counts what is in a bin: how far they reach is not in the JSON.
+    The page stacks bars and counts what is in a bin: how far they reach is not in the JSON.
     """
     ends = one_of(axis, "range")
     if isinstance(ends, list) and len(ends) == 2:
@@ -123,7 +123,7 @@ def _power(exponent: object) -> float:
 
 
 def _title_above(x: object, y: object, layout: object) -> str:
-    """The note that stands above a pair of axes, which is how plotly titles each of several."""
+    """Return the note above a pair of axes, with which plotly titles each of several."""
     notes = one_of(layout, "annotations")
     if not isinstance(notes, list) or not isinstance(one_of(x, "domain"), list):
         return ""
@@ -179,7 +179,7 @@ def _mark(trace: _Trace) -> str:
 
 
 def _value_axis(trace: _Trace) -> str:
-    """Along which axis the values are: y, unless it is turned, or x alone has numbers."""
+    """Return the axis of the values: y, unless it is horizontal, or only x has numbers."""
     is_binned = _kind(trace) == "histogram"
     if trace.get("orientation") == "h" or ("x" if is_binned else "y") not in trace:
         return "x"
@@ -189,7 +189,7 @@ def _value_axis(trace: _Trace) -> str:
 
 
 def _pairs(trace: _Trace) -> tuple[list[float], Sequence[object], int]:
-    """The values, where they stand, and how many there are."""
+    """Return the values, their positions, and how many there are."""
     along = _value_axis(trace)
     drawn, count = _places(trace, along)
     where, _ = _places(trace, "y" if along == "x" else "x")
@@ -201,7 +201,7 @@ def _any_number(values: Sequence[object]) -> bool:
 
 
 def _places(trace: _Trace, name: str) -> tuple[Sequence[object], int]:
-    """Where the points stand on an axis: categories may come on two levels."""
+    """Return the positions of the points on an axis, whose categories may have two levels."""
     found, count = items(trace.get(name))
     if _kind(trace) in _HEAT_MAPS or not (found and all(isinstance(one, list) for one in found)):
         return found, count
@@ -230,7 +230,7 @@ def _bars(trace: _Trace, name: str) -> str:
 
 
 def _histogram(trace: _Trace, name: str) -> str:
-    """Bins are made by the page: what is told of numbers is where they begin and end."""
+    """Return the words of a histogram; the page computes bins, so numbers give only a range."""
     across = _value_axis(trace)
     along = "y" if across == "x" else "x"
     where, count = items(trace.get(along))
@@ -273,7 +273,7 @@ def _indicator(trace: _Trace, name: str) -> str:
 
 
 def _heat_map(trace: _Trace, _name: str) -> str:
-    """Of a table of numbers; the highest with its place, where its rows and columns have names."""
+    """Return the words for a table of numbers, with the highest's position if named."""
     values, sizes = _grid(trace.get("z"))
     there = [at for at, value in enumerate(values) if isfinite(value)]
     if not there:
@@ -289,10 +289,13 @@ def _heat_map(trace: _Trace, _name: str) -> str:
 
 
 def _grid(z: object) -> tuple[list[float], tuple[int, int]]:
-    """The first cells of a table, row by row, and its numbers of rows and columns, 1 at least.
+    """Return the first cells of a table, row by row, and its counts of rows and columns.
 
     Args:
         z: a list of rows, or plotly's array in base64 with its shape.
+
+    Returns:
+        The cells, and both counts, each at least 1.
     """
     rows, count = items(z)
     shape = one_of(z, "shape")

@@ -1,7 +1,7 @@
-"""A figure of Altair, Vega-Lite or Vega in words, from its JSON.
+"""Descriptions in words of Altair, Vega-Lite and Vega figures, from their JSON.
 
-What the page would compute first is computed here where that is plain: sums, means and other
-aggregates of categories and dates. What it filters, bins or fits is named, and no extreme is told.
+Simple computations of the page are repeated here: sums, means and other aggregates of categories
+and dates. Filters, bins and fits are only named, and no extremes are given.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ _MARKS = {
 _VEGA_MARKS = {"rect": "bars", "symbol": "scatter", "line": "line", "area": "area", "arc": "pie"}
 _SPLITTERS = ("color", "fill", "stroke", "shape", "strokeDash", "detail", "xOffset", "yOffset",
               "row", "column", "facet")  # fmt: skip
-"""Channels that make several series of one."""
+"""Channels that split one series into several."""
 _DATES = {"year": 4, "yearmonth": 7, "yearmonthdate": 10}
-"""Units of time, by how much of a date they keep."""
+"""Map from a time unit to the number of characters of a date that it keeps."""
 _ALL = "all rows"
 _MOST_ROWS = 40_000
-"""Of all views together that are looked at."""
+"""Most rows that are read, of all views together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A mark with all that it inherits."""
+    """A mark with everything that it inherits."""
 
     mark: str
     encoding: _Object
     rows: Sequence[object] | None
-    """`None` where the figure does not hold them."""
+    """The data; `None` if the figure does not contain them."""
     changes: tuple[str, ...] = ()
-    """Names of what is done to the rows before they are drawn."""
+    """Names of the transforms that the rows go through before they are drawn."""
     title: str = ""
     most: int = MOST_POINTS
-    """Of the rows that are looked at."""
+    """Most rows that are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What a view inherits."""
+    """The context that a view inherits."""
 
     datasets: object
     data: object = None
@@ -76,10 +76,10 @@ class _Around:
 
 
 def vega_lite_words(raw: object) -> str:
-    """Returns title, axes and series of a figure, as a figure of matplotlib is told.
+    """Return title, axes and series of a figure, in the words used for matplotlib.
 
     Args:
-        raw: of a type such as `application/vnd.vegalite.v5+json`.
+        raw: content of a type such as `application/vnd.vegalite.v5+json`.
     """
     groups = list(islice(_groups(raw, _Around(one_of(raw, "datasets")), 0), _MOST_VIEWS))
     most = min(MOST_POINTS, _MOST_ROWS // max(1, sum(map(len, groups[:MOST_AXES]))))
@@ -93,7 +93,7 @@ def vega_lite_words(raw: object) -> str:
 
 
 def _groups(raw: object, around: _Around, depth: int) -> Iterator[list[_View]]:
-    """The views that share their axes, group by group."""
+    """Yield the groups of views that share their axes."""
     if not isinstance(raw, Mapping) or depth > _MOST_DEPTH:
         return
     around = _inherited(raw, around)
@@ -112,7 +112,7 @@ def _groups(raw: object, around: _Around, depth: int) -> Iterator[list[_View]]:
 
 
 def _views(raw: _Object, around: _Around, depth: int) -> Iterator[_View]:
-    """A mark, or those of the layers."""
+    """Yield a mark, or those of the layers."""
     mark = raw.get("mark")
     kind = mark.get("type") if isinstance(mark, Mapping) else mark
     if isinstance(kind, str):
@@ -162,7 +162,7 @@ def _axes(views: Sequence[_View]) -> Axes:
 
 
 def _axis(views: Sequence[_View], name: str) -> Axis:
-    """The label and the range of what is drawn along it, or the range that was set."""
+    """Return an axis's label with the range that was set, or else that of the drawn values."""
     for view in views:
         channel = view.encoding.get(name)
         if not isinstance(channel, Mapping) or not (_field(channel) or "aggregate" in channel):
@@ -176,7 +176,7 @@ def _axis(views: Sequence[_View], name: str) -> Axis:
 
 
 def _is_piled(view: _View, name: str) -> bool:
-    """Whether the page piles up what is drawn along an axis: the range is not that of the rows."""
+    """Whether the page stacks the values along an axis, so that their range is another."""
     return view.mark in ("bar", "area") and _value_channel(view)[0] == name
 
 
@@ -196,7 +196,7 @@ def _field(channel: object) -> str:
 
 
 def _how(channel: object) -> str:
-    """What is done to the values along a channel; empty for nothing."""
+    """Return the name of the computation on a channel's values; "" if there is none."""
     aggregate, unit = one_of(channel, "aggregate"), one_of(channel, "timeUnit")
     unit = one_of(unit, "unit") if isinstance(unit, Mapping) else unit
     if isinstance(aggregate, Mapping):
@@ -207,7 +207,7 @@ def _how(channel: object) -> str:
 
 
 def _values(view: _View, channel: object) -> tuple[list[object], int]:
-    """What the first rows hold along a channel, and how many rows there are."""
+    """Return the first rows' values along a channel, and how many rows there are."""
     rows, name = view.rows or [], _field(channel)
     found = [_at(row, name) for row in rows[: view.most]]
     unit = _DATES.get(_how(channel))
@@ -225,7 +225,7 @@ def _at(row: object, name: str) -> object:
 
 
 def _value_channel(view: _View) -> tuple[str, str]:
-    """The channels of the values and of where they stand; empty for none."""
+    """Return the channels of the values and of their positions; "" for none."""
     if view.mark == "arc":
         return "theta", "color"
     if view.mark == "rect":
@@ -276,7 +276,7 @@ def _series(view: _View) -> Iterator[str]:
 
 
 def _is_beyond(channel: object) -> bool:
-    """Whether the page puts the rows together in a way that is not computed here."""
+    """Whether the page combines the rows in a way that is not computed here."""
     how = _how(channel)
     return bool(how) and how not in _DATES and not isinstance(one_of(channel, "aggregate"), str)
 
@@ -284,7 +284,7 @@ def _is_beyond(channel: object) -> bool:
 def _split(
     view: _View, kind: str, channel: object, drawn: tuple[list[object], list[object], int]
 ) -> Iterator[str]:
-    """The words of each series."""
+    """Yield the words of each series."""
     values, places, count = drawn
     groups: dict[str, list[int]] = {}
     for at, name in enumerate(_names(view, len(values))):
@@ -299,7 +299,7 @@ def _split(
 
 
 def _names(view: _View, count: int) -> Iterator[str]:
-    """To which series each row belongs."""
+    """Yield the name of the series that each row belongs to."""
     channels = [
         view.encoding[name]
         for name in _SPLITTERS
@@ -342,7 +342,7 @@ def _told(
 
 
 def _heat_map(view: _View, channel: object) -> str:
-    """Of the cells that x and y make; the highest with its place."""
+    """Return the words for the cells of x and y, with the position of the highest."""
     x, y = (_values(view, view.encoding.get(name))[0] for name in ("x", "y"))
     if channel is None or any(_is_beyond(view.encoding.get(name)) for name in ("x", "y")):
         return f"heat map of {len(view.rows or [])} rows"
@@ -360,10 +360,10 @@ def _heat_map(view: _View, channel: object) -> str:
 
 
 def vega_words(raw: object) -> str:
-    """Returns the title, the labels and the marks of a figure, with their rows.
+    """Return the title, the labels and the marks of a figure, with their rows.
 
     Args:
-        raw: of a type such as `application/vnd.vega.v5+json`; Vega-Lite compiles to it.
+        raw: content of a type such as `application/vnd.vega.v5+json`, to which Vega-Lite compiles.
     """
     tables = {
         name: one
@@ -400,7 +400,7 @@ def _mark(mark: object, tables: Mapping[str, object]) -> str:
 
 
 def _drawn(mark: object, channel: str) -> object:
-    """The channel of a mark that is drawn from a field of its rows; `None` for none."""
+    """Return the channel of a mark that is drawn from a field of its rows, or `None`."""
     for state in ("update", "enter"):
         found = one_of(mark, "encode", state, channel)
         if _field(found):

@@ -28,10 +28,10 @@ DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in _ALL}
 
 
 def dialect_named(name: str) -> Dialect:
-    """Returns the dialect of that name.
+    """Return the dialect of that name.
 
     Raises:
-        UsageError: there is none; the message lists those there are.
+        UsageError: no dialect has that name; the message lists the dialects.
     """
     if name not in DIALECTS:
         raise UsageError(f"there is no dialect {name!r}; choose one of {', '.join(DIALECTS)}")

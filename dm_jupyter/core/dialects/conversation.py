@@ -1,4 +1,4 @@
-"""What the dialects share: a task in words, a run as alternating messages, code out of fences."""
+"""Parts shared by the dialects: the task in words, alternating messages, and code fences."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _CLOSING = re.compile(r"^[ \t]*```|```[ \t]*$", re.MULTILINE)
 
 
 def task_text(trajectory: Trajectory) -> str:
-    """Returns the task as the first user message gives it: data, question, constraints, format."""
+    """Return the text of the first user message: data, question, constraints, format."""
     task, assists = trajectory.task, trajectory.assists
     names = file_names(task)
     data = trajectory.data_context.text
     if not assists.profile:
         data = prompts.fill("task_files", files=names) if names else ""
     parts = [data, prompts.fill("task_question", question=task.question)]
-    # Behind the question: what comes before it is alike in all questions about the files.
+    # After the question: the text before it is the same in all questions about the files.
     if assists.links and trajectory.data_context.links:
         parts.append(prompts.fill("task_links", links=trajectory.data_context.links))
     if task.constraints:
@@ -47,22 +47,22 @@ def task_text(trajectory: Trajectory) -> str:
 
 
 def so_far(trajectory: Trajectory) -> str:
-    """Returns what follows the task where the model is not shown its first turns any more."""
+    """Return the digest that follows the task once the first turns are no longer shown."""
     if not trajectory.digest:
         return ""
     return "\n\n" + prompts.fill("task_so_far", digest=trajectory.digest)
 
 
 def file_names(task: Task) -> str:
-    """Returns the bare names of the task's files, by which the code of an evaluation reads them."""
+    """Return the bare names of the task's files, which the code of an evaluation reads."""
     return ", ".join(file.name for file in task.files)
 
 
 def system_text(name: str, trajectory: Trajectory) -> str:
-    """Returns the system prompt of that name; where the data has databases, with a word on SQL.
+    """Return the system prompt of that name, with a note on SQL if the data has databases.
 
     Args:
-        name: of the prompt; `NAME_sql` is the word on SQL.
+        name: the prompt's name; `NAME_sql` is the note on SQL.
         trajectory: the run.
     """
     text = prompts.text_of(name)
@@ -74,10 +74,10 @@ def system_text(name: str, trajectory: Trajectory) -> str:
 def alternating(
     dialect: Dialect, system: str, task: str, trajectory: Trajectory
 ) -> tuple[Message, ...]:
-    """Returns the conversation: system, task, then each turn as sampled and its observation.
+    """Return the conversation: system, task, then each turn as sampled and its observation.
 
     Args:
-        dialect: says what follows a turn.
+        dialect: its `ending` follows each turn.
         system: the system prompt's text.
         task: the first user message.
         trajectory: the run so far.
@@ -91,7 +91,7 @@ def alternating(
 
 
 def unfenced(code: str) -> RunCell:
-    """Returns the cell that code is, without the fence around it; a `sql` fence makes a query."""
+    """Return the code as a cell, without the fence around it; a `sql` fence makes it a query."""
     match = _FENCED.match(code)
     if match is None:
         return RunCell(code.strip("\n"))
@@ -100,15 +100,16 @@ def unfenced(code: str) -> RunCell:
 
 
 def in_fence(cell: RunCell) -> str:
-    """Returns a cell in a fence of its language, as `unfenced` reads it."""
+    """Return a cell in a fence of its language, which `unfenced` reads back."""
     return f"```{cell.language}\n{cell.source}\n```"
 
 
 def block_end(text: str, start: int) -> int:
-    """Returns where the fenced block ends that begins at `start`; its closing fence included.
+    """Return the end of the fenced block that begins at `start`, its closing fence included.
 
-    A fence closes at the start or the end of a line, so that a cell may hold one inside a line;
-    where there is none such, anywhere; an open block ends with the text.
+    A closing fence is at the start or the end of a line, so that a cell may contain one inside a
+    line. If there is none, the next fence anywhere closes the block. An open block ends with the
+    text.
     """
     if closing := _CLOSING.search(text, start + 3):
         return closing.end()
@@ -117,15 +118,15 @@ def block_end(text: str, start: int) -> int:
 
 
 def rendered(dialect: Dialect, turn: Turn, text: str) -> str:
-    """Returns the text of a turn, once it is sure that the dialect reads the same turn in it.
+    """Return the text of a turn, after checking that the dialect parses it to the same turn.
 
     Args:
-        dialect: whose text it is.
-        turn: what it has to say.
-        text: as the dialect would write it.
+        dialect: the dialect that wrote the text.
+        turn: the turn that the text must express.
+        text: the turn as the dialect would write it.
 
     Raises:
-        UnrenderableTurnError: it reads another turn, or the text is not in its format.
+        UnrenderableTurnError: the dialect parses another turn, or the text is not in its format.
     """
     if isinstance(turn.action, Void):
         raise UnrenderableTurnError(f"{dialect.name} has no form for a turn that does nothing")

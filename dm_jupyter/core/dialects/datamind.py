@@ -1,7 +1,7 @@
 """The DataMind dialect: reasoning, code, interpreter and answer tags (arXiv 2509.25084, App. G).
 
-By default `datamind` is given our help, as models trained on the tags are to do their best with it;
-`datamind-published` is not, for comparisons. The sentences of the prompt are our own.
+By default `datamind` gets our help, so that models trained on the tags give their best results.
+`datamind-published` gets none, for comparisons. The sentences of the prompt are our own.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class DataMindDialect:
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """A turn ends with its code or its answer."""
+        """Return the closing tags of code and answer, which end a turn."""
         return ("</code>", "</answer>")
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, then each turn and its observation."""
+        """Return system, task, then each turn and its observation."""
         system = system_text("datamind_system", trajectory)
         return alternating(self, system, task_text(trajectory), trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """Nothing: models trained on this dialect begin on their own."""
+        """Return no opening: models trained on this dialect begin on their own."""
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first code or answer block; what stands in the think block before it."""
+        """Return the first code or answer block, and the think block before it as the thought."""
         think = _THINK.search(text)
         thought = think.group(1).strip() if think else ""
         action = _ACTION.search(text)
@@ -82,18 +82,18 @@ class DataMindDialect:
         return Turn(thought, does)
 
     def ending(self, text: str) -> str:
-        """The closing tag of a code or answer block that is still open."""
+        """Return the closing tag of a code or answer block that is still open."""
         action = _ACTION.search(text)
         closing = f"</{action.group(1)}>" if action else ""
         return "" if action and action.group().endswith(closing) else closing
 
     def render(self, turn: Turn) -> str:
-        """One think block, then one code or answer block; a query stands in a `sql` fence.
+        """Return one think block, then one code or answer block; a query is in a `sql` fence.
 
-        It can't hold a tag of the dialect in a thought, a cell or an answer.
+        The dialect can't express a tag of its own in a thought, a cell or an answer.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell() as cell:
@@ -106,20 +106,20 @@ class DataMindDialect:
         return rendered(self, turn, f"<think>{turn.thought}</think>\n{block}")
 
     def is_well_formed(self, text: str) -> bool:
-        """Exactly one think block, then exactly one code or answer block, none nested or empty."""
+        """Whether it is one think block, then one code or answer block, none nested or empty."""
         match = _WHOLE_TURN.fullmatch(text)
         if match is None or isinstance(self.parse(text).action, Void):
             return False
         return not (_TAG.search(match["think"]) or _TAG.search(match["body"]))
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The output between interpreter tags."""
+        """Return the output between interpreter tags."""
         return f"<interpreter>\n{text}\n</interpreter>"
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What a void turn is told."""
+        """Return the message after a void turn."""
         return prompts.text_of("datamind_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """None: the answer stands between answer tags."""
+        """Return `None`: the answer is between answer tags."""
         return None

@@ -1,10 +1,10 @@
 """The DeepAnalyze dialect: five actions, each in tags of its own (DeepAnalyze, ruc-datalab).
 
-A turn begins with `<Analyze>`, may go on with `<Understand>`, and ends with `<Code>` or `<Answer>`;
-the environment replies with `<Execute>`. A thought is what stands in all blocks before the last.
-The sentences of the prompt are our own. Deviates: the environment's block is closed with
-`</Execute>`, where the published program opens a second one, and a turn that misses an action is
-not well-formed, where the published check looks for two of the five tags.
+A turn begins with `<Analyze>`, may continue with `<Understand>`, and ends with `<Code>` or
+`<Answer>`. The environment replies with `<Execute>`. The thought is the content of all blocks
+before the last. The sentences of the prompt are our own. Deviations: the environment's block is
+closed with `</Execute>`, where the published program opens a second one. A turn without an action
+is not well-formed, where the published check looks for two of the five tags.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["DEEPANALYZE_TOKENS", "DeepAnalyzeDialect"]
 
 _ACTIONS = ("Analyze", "Understand", "Code", "Execute", "Answer")
 DEEPANALYZE_TOKENS = tuple(f"<{slash}{name}>" for name in _ACTIONS for slash in ("", "/"))
-"""The tags, which a tokenizer takes as special tokens before it is trained on the dialect."""
+"""The tags, which a tokenizer adds as special tokens before training on the dialect."""
 _ANY_TAG = re.compile("|".join(map(re.escape, DEEPANALYZE_TOKENS)))
 _THOUGHT = re.compile(
     r"<(Analyze|Understand)>(.*?)(?:</\1>|(?=<(?:Analyze|Understand|Code|Answer)>)|\Z)", re.DOTALL
@@ -66,20 +66,20 @@ class DeepAnalyzeDialect:
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """A turn ends with its code or its answer."""
+        """Return the closing tags of code and answer, which end a turn."""
         return ("</Code>", "</Answer>")
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, then each turn and its observation."""
+        """Return system, task, then each turn and its observation."""
         system = system_text("deepanalyze_system", trajectory)
         return alternating(self, system, task_text(trajectory), trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """Nothing: models trained on this dialect begin on their own."""
+        """Return no opening: models trained on this dialect begin on their own."""
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first code or answer block; the blocks before it are the thought."""
+        """Return the first code or answer block; the blocks before it are the thought."""
         last = _LAST.search(text)
         before = text[: last.start()] if last else text
         blocks = [match.group(2).strip() for match in _THOUGHT.finditer(before)]
@@ -93,18 +93,18 @@ class DeepAnalyzeDialect:
         return Turn(thought, does)
 
     def ending(self, text: str) -> str:
-        """The closing tag of a code or answer block that is still open."""
+        """Return the closing tag of a code or answer block that is still open."""
         last = _LAST.search(text)
         closing = f"</{last.group(1)}>" if last else ""
         return "" if last and last.group().endswith(closing) else closing
 
     def render(self, turn: Turn) -> str:
-        """One `<Analyze>` block with the whole thought, then code in a fence, or the answer.
+        """Return one `<Analyze>` block with the entire thought, then fenced code or the answer.
 
-        It can't hold a tag of the dialect in a thought, a cell or an answer.
+        The dialect can't express a tag of its own in a thought, a cell or an answer.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell() as cell:
@@ -116,21 +116,22 @@ class DeepAnalyzeDialect:
         return rendered(self, turn, f"<Analyze>\n{turn.thought}\n</Analyze>\n{block}")
 
     def is_well_formed(self, text: str) -> bool:
-        """`<Analyze>` first and one `<Code>` or `<Answer>` last, whole, none nested or empty.
+        """Whether it begins with `<Analyze>` and ends with one `<Code>` or `<Answer>`.
 
-        Between them only more `<Analyze>` and `<Understand>`; `<Execute>` is the environment's.
+        No block may be cut off, nested or empty. Between them only more `<Analyze>` and
+        `<Understand>` may come, since `<Execute>` belongs to the environment.
         """
         is_void = isinstance(self.parse(text).action, Void)
         return not is_void and _WHOLE_TURN.fullmatch(text) is not None
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The output in a whole pair of tags."""
+        """Return the output between an opening and a closing tag."""
         return f"<Execute>\n{text}\n</Execute>"
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What a void turn is told."""
+        """Return the message after a void turn."""
         return prompts.text_of("deepanalyze_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """None: the answer stands between answer tags."""
+        """Return `None`: the answer is between answer tags."""
         return None

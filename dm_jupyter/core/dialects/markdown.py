@@ -1,14 +1,14 @@
 """The markdown dialect: fenced blocks, for any instruct model.
 
-Its shape is the one that measured best for a 1.5B model: the turn opens inside a python block that
-already loads the data, closed-form answers are printed by the cell and taken from its output, and
-one complete cell is asked for instead of many small ones. An attempt that failed or showed nothing
-is forgotten once a later one exists, so that a small model does not copy it again; after the same
-error twice in a row it begins anew, told of the error alone, and so it does after a cell that was
-objected to. All of these but the printed answers are rules of the help (`core.assistance`).
+Its shape measured best for a 1.5B model. The turn opens inside a python block that already loads
+the data. A cell prints closed-form answers, and they are read from its output. The prompt asks for
+one complete cell instead of many small ones. An attempt that failed or showed nothing is dropped
+once a later one exists, so that a small model does not copy it. After the same error twice in a
+row, the model starts over and sees only the error. It also starts over after a cell that was sent
+back. All of these except the printed answers are rules of the help (`core.assistance`).
 
-So this dialect shows another history than the one that was sampled, by design; `fork_points` of
-`core.forks` says where. Without that help it only appends, as the others do.
+So by design this dialect shows another history than the sampled one; `fork_points` of `core.forks`
+returns the turns. Without that help it only appends, as the others do.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ANSWERS: Mapping[RequestKind, str] = {
     "plot": "markdown_answer_plot",
     "report": "markdown_answer_report",
 }
-"""What a model is told of an output, where it is another than for an answer."""
+"""Prompts shown with an output, for the kinds of request that need one of their own."""
 _RUNNABLE = {"": "python", "python": "python", "py": "python", "python3": "python", "sql": "sql"}
 
 
@@ -85,11 +85,11 @@ class MarkdownDialect:
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """The fence that closes the block; where none is open yet, only one before a new line."""
+        """Return the closing fence; if no block is open yet, only a fence before a new line."""
         return ("\n```",) if prefill else ("\n```\n",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, the turns still worth showing with their observations."""
+        """Return system, task, and the turns still worth showing with their observations."""
         system = "markdown_system_sql" if _speaks_sql(trajectory) else "markdown_system"
         task = task_text(trajectory)
         if not _may_answer(trajectory):  # a small model would answer in the words of the advice
@@ -110,7 +110,7 @@ class MarkdownDialect:
         return tuple(messages)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """An opened block with the data loaded, whenever code must come next."""
+        """Return an opened block with the data loaded, if code must come next."""
         if not _needs_code(trajectory):
             return ""
         if _speaks_sql(trajectory):
@@ -120,7 +120,7 @@ class MarkdownDialect:
         return f"```python\n{text}" if opens or text else ""
 
     def parse(self, text: str) -> Turn:
-        """The first runnable block, or the words when there is none."""
+        """Return the first runnable block, or the words if there is none."""
         for block in _BLOCK.finditer(text):
             language = _RUNNABLE.get(block["language"].lower())
             source = block["body"].strip("\n")
@@ -132,18 +132,18 @@ class MarkdownDialect:
         return Turn("", Answer(words))
 
     def ending(self, text: str) -> str:
-        """The fence that closes a block which is still open."""
+        """Return the fence that closes a block which is still open."""
         blocks = list(_BLOCK.finditer(text))
         return "\n```" if blocks and not blocks[-1]["closing"] else ""
 
     def render(self, turn: Turn) -> str:
-        """The thought and the block below it, or the answer's words alone.
+        """Return the thought and the block below it, or the answer's words alone.
 
-        It can't hold a thought before an answer, a fence at the start of a line, or any fence in an
-        answer.
+        The dialect can't express a thought before an answer, a fence at the start of a line, or any
+        fence in an answer.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell() as cell:
@@ -155,7 +155,7 @@ class MarkdownDialect:
         return rendered(self, turn, f"{turn.thought}\n{does}" if turn.thought else does)
 
     def is_well_formed(self, text: str) -> bool:
-        """One runnable block with at most a thought before it, or words without any fence."""
+        """Whether it is one runnable block after at most a thought, or words without a fence."""
         blocks = list(_BLOCK.finditer(text))
         if not blocks:
             return bool(text.strip()) and "```" not in text
@@ -164,7 +164,7 @@ class MarkdownDialect:
         return len(blocks) == 1 and runnable and not text[first.end() :].strip()
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The output, and what is wanted next: a corrected cell, what is missing, the answer."""
+        """Return the output and the next request: a fixed cell, missing values, or the answer."""
         if limit_met(result):
             language = "sql" if _speaks_sql(trajectory) else "python"
             return prompts.fill("markdown_limit", output=text, language=language)
@@ -185,14 +185,14 @@ class MarkdownDialect:
         return prompts.fill(told, output=text, question=trajectory.task.question)
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What a void turn is told."""
+        """Return the message after a void turn."""
         return prompts.text_of("markdown_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """All the `@name[value]` asked for, as printed.
+        """Return every requested `@name[value]` as printed, or `None`.
 
-        Undefined values only the second time; the third, where they come of an empty selection:
-        a model that has just been told so mostly chooses the same rows once more.
+        Undefined values are accepted only the second time, or the third time if they result from an
+        empty selection. A model that was just shown this mostly selects the same rows again.
         """
         names = answer_names(trajectory.task.answer_format)
         if not names or not result.ok:
@@ -208,9 +208,9 @@ class MarkdownDialect:
 
 
 def _second_thought(trajectory: Trajectory) -> str:
-    """What the next cell begins with after one that was not good enough: comments that say why.
+    """Return the comments that open the next cell and say why the last one was not good enough.
 
-    After an exception the last of them is left open: the model has to say what was wrong.
+    After an exception the last comment is left open: the model has to say what was wrong.
     """
     if not trajectory.steps:
         return ""
@@ -223,9 +223,9 @@ def _second_thought(trajectory: Trajectory) -> str:
 
 
 def _failed_before(trajectory: Trajectory, sign: str) -> str:
-    """What became of the last cell, in comments of its language; nothing when it was well.
+    """Return the last cell's failure as comments in its language, or "" if it was good.
 
-    A cell that chose no row is not: it is told what the data hold in place of what it looked for.
+    A cell that selected no row is not good: the comments state what the data contain instead.
     """
     last = trajectory.steps[-1]
     if last.result is None or not trajectory.assists.second_thought:
@@ -244,7 +244,7 @@ def _failed_before(trajectory: Trajectory, sign: str) -> str:
 
 
 def _chose_nothing(facts: Sequence[Fact]) -> list[str]:
-    """The selections of a cell that no row fits, in words."""
+    """Return the selections of a cell that matched no row, in words."""
     chosen = [fact for fact in facts if fact.kind == "kept" and fact.is_absence]
     return [fact_words(fact) for fact in chosen[:_MOST_SELECTIONS]]
 
@@ -254,7 +254,7 @@ def _commented(sign: str, text: str) -> str:
 
 
 def _sql_prefill(trajectory: Trajectory) -> str:
-    """A query at first and after one that failed; once one has worked, Python over its rows."""
+    """Return the opening: of a query until one has worked, then of Python over its rows."""
     steps, opens = trajectory.steps, trajectory.assists.opening
     if not steps:
         return "```sql\n" if opens else ""
@@ -266,7 +266,7 @@ def _sql_prefill(trajectory: Trajectory) -> str:
 
 
 def _saved_as(query: Step) -> str:
-    """The variable that holds a query's rows; an earlier run may have taken the first names."""
+    """Return the variable with a query's rows; an earlier run may have used the first names."""
     saved = _SAVED.search(query.result.stdout) if query.result and _succeeded(query) else None
     return saved[1] if saved else ""
 
@@ -276,12 +276,12 @@ def _is_query(step: Step) -> bool:
 
 
 def _speaks_sql(trajectory: Trajectory) -> bool:
-    """Whether all the data lies in databases, so that code begins with a query."""
+    """Whether all the data is in databases, so that code begins with a query."""
     return bool(trajectory.data_context.databases) and not trajectory.data_context.preamble
 
 
 def _needs_code(trajectory: Trajectory) -> bool:
-    """Whether nothing but code makes sense next: no cell yet, or none that gave what is needed."""
+    """Whether only code makes sense next: no cell has run, or none gave what is needed."""
     if not any(step.result for step in trajectory.steps) and trajectory.kind == "explain":
         return False
     if not trajectory.steps:
@@ -304,9 +304,10 @@ def _may_answer(trajectory: Trajectory) -> bool:
 
 
 def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
-    """The steps shown but those that came to nothing and that a later one has replaced.
+    """Return the shown steps without fruitless ones that a later step has replaced.
 
-    A turn that went in circles is not even shown as the last one: a small model would go on in it.
+    A turn that repeated itself is never shown, even as the last one: a small model would continue
+    it.
     """
     shown = trajectory.shown_steps
     if not trajectory.assists.forgetting:
@@ -327,7 +328,7 @@ def _worth_showing(trajectory: Trajectory) -> tuple[Step, ...]:
 def _begins_anew(trajectory: Trajectory) -> bool:
     """Whether a small model that sees its last cell would only write it again.
 
-    It was objected to, or it failed like the one before.
+    This is so if the cell was sent back, or failed like the one before.
     """
     steps = trajectory.steps
     if not trajectory.assists.forgetting:
@@ -360,14 +361,14 @@ def _has_output(result: CellResult) -> bool:
 
 
 def _times_undefined(trajectory: Trajectory, names: tuple[str, ...]) -> int:
-    """How many cells have printed an answer without a value."""
+    """Return how many cells have printed an answer without a value."""
     worked = [step.result for step in trajectory.steps if _succeeded(step) and step.result]
     printed = [dict(find_answers(result.stdout)) for result in worked]
     return sum(any(is_no_value(one[name]) for name in names if name in one) for one in printed)
 
 
 def _closed(text: str) -> str:
-    """The turn up to the end of its cell, with the closing fence that a stop string took away."""
+    """Return the turn up to the end of its cell, with the closing fence that a stop removed."""
     for block in _BLOCK.finditer(text):
         if block["language"].lower() in _RUNNABLE and block["body"].strip():
             text = text[: block.end()]

@@ -1,19 +1,19 @@
 """The dialects in the shape of ReAct: InfiAgent-DABench's (arXiv 2401.05507, App. C) and Jupiter's.
 
-By default `react` is given our help, as a person who chooses it wants the best answer;
-`react-published` is not, for comparisons, and after a void turn it is asked the same again, as the
-published program does. Deviates from what was published: the sentences but the one before the
-answer are our own, they stand in a system message, and the answer's format is asked for at once,
-where the paper has a second model bring the answer into it.
+By default `react` gets our help, since a person who chooses it wants the best answer.
+`react-published` gets none, for comparisons. After a void turn it gets the same prompt again, as in
+the published program. Deviations from the publication: all sentences except the one before the
+answer are our own, and they are in a system message. The prompt asks for the answer's format at
+once, where the paper uses a second model to convert the answer.
 
 `jupiter` has the shape of Jupiter (arXiv 2509.09245; microsoft/Jupiter, `mcts_search/inference`).
-The whole task is one user message: form of a turn, notes, then question, constraints, format and
-the names of the files; nothing of their contents, and no opening is put into the model's mouth.
-The sentences are our own. Deviates: sampling ends where an observation would be invented; of code
-and an answer in one turn the first counts, as the answer was written before the output was seen;
-and a fenced block runs without its labels, where the published program asks again.
+The entire task is one user message: form of a turn, notes, then question, constraints, format and
+file names. It shows nothing of the files' contents, and the model's turn has no opening.
+The sentences are our own. Deviations: sampling ends where an observation would be invented. If a
+turn has code and an answer, the first counts, since the answer was written before the output was
+seen. A fenced block runs without its labels, where the published program asks again.
 
-In both a block in a `sql` fence is a query. Only where the data has databases is the model told so.
+In both, a block in a `sql` fence is a query. The prompt says so only if the data has databases.
 """
 
 from __future__ import annotations
@@ -100,15 +100,15 @@ class ReactDialect:
 
     @property
     def is_append_only(self) -> bool:
-        """Yes, unless void turns are left out."""
+        """Whether prompts only grow: true unless void turns are left out."""
         return not self.drops_voids
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """A turn ends where the model would invent the observation."""
+        """Return the observation's label, at which the model would invent the output."""
         return ("\nObservation:",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task, then each turn and its observation."""
+        """Return system, task, then each turn and its observation."""
         task, system = task_text(trajectory), system_text("react_system", trajectory)
         if self.drops_voids:
             kept = (one for one in trajectory.shown_steps if not isinstance(one.turn.action, Void))
@@ -116,11 +116,11 @@ class ReactDialect:
         return alternating(self, system, task, trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """Nothing: the model begins with its thought."""
+        """Return no opening: the model begins with its thought."""
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first action or final answer; an observation that the model invented is dropped."""
+        """Return the first action or final answer, without an observation the model invented."""
         invented = _OBSERVATION.search(text)
         text = text[: invented.start()] if invented else text
         code, final = _INPUT.search(text), _FINAL.search(text)
@@ -137,17 +137,17 @@ class ReactDialect:
         return Turn(thought, cell if cell.source.strip() else Void("an empty Action Input"))
 
     def ending(self, text: str) -> str:
-        """Nothing: what ends a turn is the observation's label, which its message begins with."""
+        """Return nothing: the observation's label ends a turn, and its message begins with it."""
         return ""
 
     def render(self, turn: Turn) -> str:
-        """The thought, then the tool with its fenced input, or the final answer.
+        """Return the thought, then the tool with its fenced input, or the final answer.
 
-        It can't hold a line that begins with a label of the dialect, or, in a cell, a fence at the
-        start or the end of a line.
+        The dialect can't express a line that begins with one of its labels. Nor can it express a
+        fence at the start or the end of a line of a cell.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell() as cell:
@@ -160,7 +160,7 @@ class ReactDialect:
         return rendered(self, turn, f"{f'Thought: {turn.thought}'.rstrip()}\n{does}")
 
     def is_well_formed(self, text: str) -> bool:
-        """One thought, then one action with a fenced cell or one final answer."""
+        """Whether it is one thought, then one action with a fenced cell or one final answer."""
         match = _WHOLE_TURN.fullmatch(text)
         if match is None:
             return False
@@ -171,15 +171,15 @@ class ReactDialect:
         return labels in (["Thought:", "Action:", "Action Input:"], ["Thought:", "Final Answer:"])
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The output after its label."""
+        """Return the output after its label."""
         return f"Observation: {text}"
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What a void turn is told."""
+        """Return the message after a void turn."""
         return prompts.text_of("react_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """None: the answer follows its label."""
+        """Return `None`: the answer follows its label."""
         return None
 
 
@@ -188,20 +188,20 @@ def _thought(text: str) -> str:
 
 
 def _end_of_input(body: str) -> int:
-    """Where the action's input ends: at the next label."""
+    """Return where the action's input ends: at the next label."""
     ends = [m.start() for m in (_FINAL.search(body), _THOUGHT.search(body)) if m]
     return min(ends, default=len(body))
 
 
 def _first_block(body: str) -> str:
-    """The first fenced block of `body`, or all of it when there is no fence."""
+    """Return the first fenced block of `body`, or all of it if there is no fence."""
     start = body.find("```")
     return body if start < 0 else body[start : block_end(body, start)]
 
 
 @dataclass(frozen=True, slots=True)
 class JupiterDialect:
-    """`Thought:`, `Action:` with a fenced block, `Formatted answer:`; see the module."""
+    """`Thought:`, then `Action:` with a fenced block or `Formatted answer:`; see the module."""
 
     name: str = "jupiter"
     answers_in_words: bool = False
@@ -217,11 +217,11 @@ class JupiterDialect:
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """A turn ends where the model would invent the observation."""
+        """Return the observation's label, at which the model would invent the output."""
         return ("\nObservation:",)
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, the one message with the task, then each turn and its observation."""
+        """Return system, the one message with the task, then each turn and its observation."""
         task = trajectory.task
         asked = prompts.fill(
             "jupiter_task",
@@ -233,11 +233,11 @@ class JupiterDialect:
         return alternating(self, system_text("jupiter_system", trajectory), asked, trajectory)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """Nothing: the model begins with its thought."""
+        """Return no opening: the model begins with its thought."""
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first block or answer; an observation that the model invented is dropped."""
+        """Return the first block or answer, without an observation the model invented."""
         invented = _JUPITER_OBSERVATION.search(text)
         text = text[: invented.start()] if invented else text
         block, final = _first_fenced(text), _JUPITER_FINAL.search(text)
@@ -253,17 +253,17 @@ class JupiterDialect:
         return Turn(thought, Answer(answer) if answer else Void("an empty Formatted answer"))
 
     def ending(self, text: str) -> str:
-        """Nothing: what ends a turn is the observation's label, which its message begins with."""
+        """Return nothing: the observation's label ends a turn, and its message begins with it."""
         return ""
 
     def render(self, turn: Turn) -> str:
-        """The thought, then a fenced action or the formatted answer.
+        """Return the thought, then a fenced action or the formatted answer.
 
-        It can't hold a line that begins with a label of the dialect; nor a fence in a thought or an
-        answer, or at the start or the end of a line of a cell.
+        The dialect can't express a line that begins with one of its labels. Nor can it express a
+        fence in a thought or an answer, or at the start or the end of a line of a cell.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell() as cell:
@@ -275,7 +275,7 @@ class JupiterDialect:
         return rendered(self, turn, f"{f'Thought: {turn.thought}'.rstrip()}\n{does}")
 
     def is_well_formed(self, text: str) -> bool:
-        """One thought, then one action with a fenced cell or one answer."""
+        """Whether it is one thought, then one action with a fenced cell or one answer."""
         match = _JUPITER_WHOLE_TURN.fullmatch(text)
         if match is None or _JUPITER_OBSERVATION.search(text):
             return False
@@ -290,15 +290,15 @@ class JupiterDialect:
         return labels == (2, 0) and is_whole
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """The output below its label."""
+        """Return the output below its label."""
         return f"Observation:\n{text}"
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What a void turn is told."""
+        """Return the message after a void turn."""
         return prompts.text_of("jupiter_void")
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """None: the answer follows its label."""
+        """Return `None`: the answer follows its label."""
         return None
 
 
@@ -307,7 +307,7 @@ def _jupiter_thought(text: str) -> str:
 
 
 def _first_fenced(text: str) -> re.Match[str] | None:
-    """The opening of the first block with something to run."""
+    """Return the opening of the first block with something to run."""
     at = 0
     while opening := _JUPITER_BLOCK.search(text, at):
         at = block_end(text, opening.start())

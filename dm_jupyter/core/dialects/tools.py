@@ -1,11 +1,12 @@
 """The tools dialect: native calls, for models that were trained to make them.
 
-By default the model gets the data's profile and no help for small models. In the text of a turn a
-call is written as Hermes and Qwen write it, so that a turn can be stored, parsed and learned from
-as text: `<tool_call>` and `</tool_call>` around one JSON object with `name` and `arguments`. The
-endpoint's client writes native calls so. Where an endpoint takes no tools, they are told in words.
+By default the model gets the data's profile and no help for small models. The text of a turn
+contains its call in the form of Hermes and Qwen: `<tool_call>` and `</tool_call>` around one JSON
+object with `name` and `arguments`. So turns can be stored, parsed and learned as text. The
+endpoint's client converts native calls to this form. If an endpoint accepts no tools, the prompt
+describes them in words.
 
-The endpoint has its own form for a native call, so it decides what the model reads of its turns.
+The endpoint has its own form for a native call, so it decides how the model sees its own turns.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["TOOLS", "ToolsDialect", "call_text", "in_words"]
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
 _OPENED = re.compile(r"(?:\A|\n|```\w*)[ \t]*(?=\{)")
-"""Where JSON may begin in the words of a model whose server does not read its calls."""
+"""Where JSON may begin in the words of a model whose server does not parse its calls."""
 _FENCE = re.compile(r"```\w*\s*\Z")
 _DECODER = json.JSONDecoder(strict=False)
 _ENDS_IN_CODE = re.compile(r"```(?:python|py|sql)\b(?:(?!```).)*(?:```)?\s*\Z", re.DOTALL)
@@ -69,11 +70,11 @@ _NAMES_TOOL = re.compile(rf'\{{\s*"name"\s*:\s*"(?:{"|".join(_ARGUMENTS)})"')
 
 
 def call_text(name: str, arguments: str) -> str:
-    """Returns a call as the text of a turn has it.
+    """Return a call in the form that the text of a turn contains.
 
     Args:
-        name: of the tool.
-        arguments: JSON, as the model wrote it; what is none stays as it is, in a string.
+        name: the tool's name.
+        arguments: JSON, as the model wrote it; anything but a JSON object stays a string.
     """
     try:
         value = json.loads(arguments or "{}", strict=False)
@@ -86,11 +87,11 @@ def call_text(name: str, arguments: str) -> str:
 
 
 def in_words(messages: Iterable[Message], tools: Sequence[Tool]) -> tuple[Message, ...]:
-    """Returns a conversation with calls as text alone, for an endpoint that takes no tools.
+    """Return a conversation with all calls as text, for an endpoint that accepts no tools.
 
     Args:
-        messages: of the conversation, a system message first.
-        tools: what the model may call.
+        messages: the conversation, which begins with a system message.
+        tools: the tools that the model may call.
     """
     listed = "\n".join(json.dumps(tool.to_json(), ensure_ascii=False) for tool in tools)
     told = prompts.fill("tools_in_words", tools=listed, example=tools[0].name)
@@ -131,11 +132,11 @@ class ToolsDialect:
     )
 
     def stop(self, trajectory: Trajectory, prefill: str) -> tuple[str, ...]:
-        """Nothing: the model ends its turn with a call."""
+        """Return no strings: the model ends its turn with a call."""
         return ()
 
     def messages(self, trajectory: Trajectory) -> tuple[Message, ...]:
-        """System, task with the data's profile, then each turn's calls and their results."""
+        """Return system, task with the data's profile, then each turn's calls and results."""
         system = prompts.text_of("tools_system")
         messages = [Message("system", system), Message("user", task_text(trajectory))]
         for number, step in enumerate(trajectory.shown_steps, trajectory.folded + 1):
@@ -143,11 +144,11 @@ class ToolsDialect:
         return tuple(messages)
 
     def prefill(self, trajectory: Trajectory) -> str:
-        """Nothing: the model begins on its own."""
+        """Return no opening: the model begins on its own."""
         return ""
 
     def parse(self, text: str) -> Turn:
-        """The first call; without any, a call in the words; else the words are the answer."""
+        """Return the first call, else a call in the words, else the words as the answer."""
         if match := _CALL.search(text):
             call = _call_of(match[1])
             words = text[: match.start()].strip()
@@ -158,16 +159,16 @@ class ToolsDialect:
         return _words(text.strip())
 
     def ending(self, text: str) -> str:
-        """Nothing: no stop string takes anything away."""
+        """Return nothing: no stop string removes anything."""
         return ""
 
     def render(self, turn: Turn) -> str:
-        """The thought, then the call as text.
+        """Return the thought, then the call as text.
 
-        It can't hold a call in a thought.
+        The dialect can't express a call in a thought.
 
         Raises:
-            UnrenderableTurnError: the dialect can't hold this turn.
+            UnrenderableTurnError: the dialect can't express this turn.
         """
         match turn.action:
             case RunCell(source, language):
@@ -181,29 +182,29 @@ class ToolsDialect:
         return rendered(self, turn, f"{turn.thought}\n{call}" if turn.thought else call)
 
     def is_well_formed(self, text: str) -> bool:
-        """One call that can be made, with nothing after it."""
+        """Whether the text has one valid call, with nothing after it."""
         calls = list(_CALL.finditer(text))
         if len(calls) != 1 or text[calls[0].end() :].strip():
             return False
         return not isinstance(self.parse(text).action, Void)
 
     def observation(self, trajectory: Trajectory, result: CellResult, text: str) -> str:
-        """What the call returned."""
+        """Return the result of the call."""
         return text or prompts.text_of("tools_silent")
 
     def void_reminder(self, trajectory: Trajectory) -> str:
-        """What was wrong with the last turn, and what a turn must be."""
+        """Return what was wrong with the last turn, and what a turn must be."""
         action = trajectory.steps[-1].turn.action
         reason = action.reason if isinstance(action, Void) else ""
         return prompts.fill("tools_void", reason=reason).strip()
 
     def printed_answer(self, trajectory: Trajectory, result: CellResult) -> str | None:
-        """None: the answer is a call."""
+        """Return `None`: the answer is a call."""
         return None
 
 
 def _call_in_words(text: str) -> tuple[str, tuple[str, str] | str] | None:
-    """What stands before the first call, and the call or what is wrong with it."""
+    """Return the text before the first call, and the call or what is wrong with it."""
     for match in _OPENED.finditer(text):
         at, end = match.end(), len(text)
         try:
@@ -217,7 +218,7 @@ def _call_in_words(text: str) -> tuple[str, tuple[str, str] | str] | None:
 
 
 def _call_of(text: str) -> tuple[str, str] | str:
-    """The tool and its argument, or what is wrong with the call."""
+    """Return the tool and its argument, or what is wrong with the call."""
     try:
         raw = json.loads(text, strict=False)
         name, arguments = raw["name"], raw["arguments"]
@@ -234,7 +235,7 @@ def _call_of(text: str) -> tuple[str, str] | str:
 
 
 def _words(words: str) -> Turn:
-    """A turn without a call: the answer, unless it only announces something."""
+    """Return a turn without a call: the answer, unless it only announces something."""
     if not words:
         return Turn("", Void("The turn was empty."))
     if words.endswith(":"):
@@ -251,7 +252,7 @@ def _action(name: str, value: str) -> RunCell | Answer:
 
 
 def _turn_messages(number: int, step: Step) -> Iterator[Message]:
-    """A turn and its results; of several calls only the first was made."""
+    """Yield a turn and its results; of several calls only the first was executed."""
     text = step.completion.text
     found = list(_CALL.finditer(text))
     if not found:
@@ -266,7 +267,7 @@ def _turn_messages(number: int, step: Step) -> Iterator[Message]:
 
 
 def _written(call_id: str, text: str) -> ToolCall:
-    """The call as it goes back to the endpoint, whose arguments must be JSON."""
+    """Return the call in the form sent to the endpoint, whose arguments must be JSON."""
     try:
         raw = json.loads(text, strict=False)
         name, arguments = str(raw["name"]), raw["arguments"]

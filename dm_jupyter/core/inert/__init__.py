@@ -1,4 +1,4 @@
-"""What a run wrote, made so that a page which shows it loads nothing from elsewhere."""
+"""Sanitizers for the outputs of a run, so that a page which shows them loads nothing remote."""
 
 from dm_jupyter.core.inert.bare import bare_html
 from dm_jupyter.core.inert.bundle import inert_bundle, inert_content, inert_output, is_heavy

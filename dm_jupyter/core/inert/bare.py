@@ -1,10 +1,10 @@
-"""Tables and plain formatting out of HTML, for a page that trusts what it is given.
+"""Sanitizer that keeps only tables and plain formatting, for a page that trusts its input.
 
-`inert_html` keeps styles, links and drawings, for a page that treats outputs as untrusted. Here
-markup is read in the same way, and less is written: elements of a short list and text.
+`inert_html` keeps styles, links and drawings, for a page that treats outputs as untrusted. This
+module parses markup in the same way but writes less: elements of a short list, and text.
 
-*Covered*: whatever could run, load something, lead elsewhere, cover the page or take its styles;
-no attribute passes but the spans of cells. Each element is closed, and few lie in each other.
+*Covered*: whatever could run, load something, lead elsewhere, cover the page or take its styles.
+No attribute passes except the spans of cells. Each element is closed, and nesting is limited.
 *Not covered*: words that pretend to be the page's own.
 """
 
@@ -21,7 +21,7 @@ from dm_jupyter.core.plain_text import harmless_text
 __all__ = ["MOST_DEEP", "bare_html"]
 
 MOST_DEEP = 40
-"""Elements in each other; the tags of deeper ones are left out, their text stays."""
+"""Deepest nesting of elements. Tags of deeper ones are left out, their text stays."""
 _KEPT = frozenset({
     "b", "blockquote", "caption", "code", "dd", "div", "dl", "dt", "em", "h1", "h2", "h3", "h4",
     "h5", "h6", "i", "li", "ol", "p", "pre", "s", "small", "span", "strong", "sub", "sup", "table",
@@ -29,7 +29,7 @@ _KEPT = frozenset({
 })  # fmt: skip
 _EMPTY = frozenset({"br", "hr"})
 _WORDLESS = frozenset({"math", "object", "select", "svg"})
-"""Elements whose text means nothing without them."""
+"""Elements whose text is meaningless without them."""
 _SPANS = ("colspan", "rowspan")
 _SPANNING = frozenset({"td", "th"})
 _NUMBER = re.compile(r"[0-9]{1,3}")
@@ -41,12 +41,12 @@ def bare_html(
     renamed: Mapping[str, str] | None = None,
     added: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the tables and plain formatting in some HTML, written anew; empty without a word.
+    """Return the tables and plain formatting of some HTML; "" if it contains no words.
 
     Args:
         markup: HTML from anywhere.
-        renamed: From an element to the one written in its place.
-        added: From an element to attributes that it gets, as HTML.
+        renamed: Map from an element to the one written instead.
+        added: Map from an element to attributes that it gets, as HTML.
     """
     writer = _BareWriter(renamed or {}, added or {})
     for token in tokens(harmless_text(markup)):
@@ -61,7 +61,7 @@ def bare_html(
 
 
 class _BareWriter:
-    """Writes the elements of the list, each closed in the end."""
+    """A writer of the allowed elements that closes each of them."""
 
     def __init__(self, renamed: Mapping[str, str], added: Mapping[str, str]) -> None:
         self._renamed = renamed
@@ -69,7 +69,7 @@ class _BareWriter:
         self._parts: list[str] = []
         self._open: list[str] = []
         self._left_out: list[str] = []
-        """The open elements of one that is left out with its text, from that one on."""
+        """The open elements from the first that is left out with its text."""
         self._has_words = False
 
     def text(self, text: str) -> None:

@@ -1,11 +1,11 @@
-"""Outputs and messages of a kernel that load nothing from elsewhere when a page shows them.
+"""Sanitizer for kernel outputs and messages, so that a page that shows them loads nothing remote.
 
-*Covered*: every media type: a few pass as they are, some are written anew, those that are not
-known are left out and named. Messages of widgets: those of the packages that come with ipywidgets
-pass with their text written anew; another widget is replaced by words, since it is a program.
-Vega-Lite and Plotly charts keep the data that lie in them; their maps, pictures, tooltips, and
-anything with an address or an expression in it are left out.
-*Not covered*: what a page does with plain text, such as making links of addresses.
+*Covered*: every media type. A few pass unchanged, some are rewritten, and unknown ones are left
+out and named. Messages of widgets: those of the packages that come with ipywidgets pass with their
+text rewritten. Any other widget is replaced by words, since it is a program. Vega-Lite and Plotly
+charts keep the data stored in them. Their maps, pictures, tooltips, and anything with an address
+or an expression in it are left out.
+*Not covered*: what a page does with plain text, such as turning addresses into links.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _VEGA_LITE_KEYS = frozenset({
     "y2", "yOffset", "zero", "domain", "nice", "grid", "filled", "interpolate", "bandwidth",
 })  # fmt: skip
 _ROWS = frozenset({"datasets", "values"})
-"""Under these lie the data, whose columns may have any name."""
+"""Keys that contain the data, whose columns may have any name."""
 _LOADS = re.compile(r"//|\\\\|url\(|<|(?:https?|ftp|data|javascript):", re.IGNORECASE)
 _MAPS = re.compile(r"geo|map|choropleth|image", re.IGNORECASE)
 _PLOTLY_LEFT_OUT = frozenset({"images", "source", "geojson", "topojsonURL", "plotlyServerURL"})
@@ -56,7 +56,7 @@ _MOST_DEEP_CHART = 40
 
 
 def inert_output(output: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns an nbformat output that loads nothing; text and errors are returned as they are."""
+    """Return an nbformat output that loads nothing; text and errors are returned unchanged."""
     if output.get("output_type") not in _SHOWN:
         return dict(output)
     data, metadata = inert_bundle(output.get("data", {}), output.get("metadata", {}))
@@ -64,18 +64,18 @@ def inert_output(output: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_heavy(content: Any) -> bool:
-    """Whether it holds so much text that it should not be made inert on an event loop."""
+    """Whether the content is too long to be sanitized on an event loop."""
     return _chars(content, 0) > _HEAVY_CHARS
 
 
 def inert_bundle(
     data: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the forms of a rich output that load nothing, and what is known of them.
+    """Return the forms of a rich output that load nothing, and their known metadata.
 
     Args:
-        data: from media type to content.
-        metadata: of the output.
+        data: map from media type to content.
+        metadata: the metadata of the output.
     """
     shown: dict[str, Any] = {}
     for media_type, content in data.items():
@@ -89,14 +89,14 @@ def inert_bundle(
 
 
 def _is_known(key: str, value: Any, shown: Mapping[str, Any]) -> bool:
-    """Whether metadata are of a form that is shown, and no more than sizes and switches."""
+    """Whether metadata belong to a shown form and are only sizes and switches."""
     if isinstance(value, Mapping):
         return key in shown and all(_is_known("", inner, {}) for inner in value.values())
     return value is None or isinstance(value, bool | int | float)
 
 
 def _inert_form(media_type: str, content: Any) -> Any:
-    """The content of one media type; `None` where it is left out."""
+    """Return the sanitized content of one media type; `None` if it is left out."""
     if media_type in _TEXTS:
         return content
     if rewritten := _REWRITTEN.get(media_type):
@@ -111,7 +111,7 @@ def _inert_form(media_type: str, content: Any) -> Any:
 
 
 def _joined(content: Any) -> str | None:
-    """Text, which nbformat allows as a list of lines as well."""
+    """Return text that nbformat may store as a list of lines; `None` if it is not text."""
     if isinstance(content, list) and all(isinstance(line, str) for line in content):
         return "".join(content)
     return content if isinstance(content, str) else None
@@ -140,11 +140,11 @@ _WORDS = frozenset({
 
 
 def inert_content(content: Mapping[str, Any], *, is_of_widget: bool) -> dict[str, Any]:
-    """Returns the content of a kernel's message with everything in it inert.
+    """Return the content of a kernel's message with everything in it inert.
 
     Args:
-        content: of a message of Jupyter's protocol, at whose depth nothing is believed.
-        is_of_widget: whether it is a comm's, in which any text may come to be shown as HTML.
+        content: the content of a Jupyter protocol message, untrusted at every depth.
+        is_of_widget: whether it is a comm message, any text of which may be shown as HTML.
     """
     made: dict[str, Any] = _inert(content, is_of_widget, "", 0)
     return made
@@ -176,7 +176,7 @@ def _is_bundle(value: Any) -> bool:
 
 
 def _inert_state(state: Mapping[str, Any]) -> dict[str, Any]:
-    """A widget's state, or a change of it, without programs and addresses of pictures."""
+    """Return a widget's state, or a change of it, without programs and picture addresses."""
     kept = {key: value for key, value in state.items() if key not in _PROGRAMS}
     foreign = [kept[key] for key in _MODULES if key in kept and kept[key] not in _PACKAGES]
     if any(name is not None for name in foreign):
@@ -215,7 +215,7 @@ def _chars(value: Any, depth: int) -> int:
 
 
 def _inert_chart(media_type: str, content: Any) -> dict[str, Any] | None:
-    """Returns the chart without its settings for the page, `None` where it could load something."""
+    """Return the chart without its page settings, or `None` if it could load something."""
     if not isinstance(content, Mapping):
         return None
     if _VEGA_LITE.fullmatch(media_type):
@@ -238,7 +238,7 @@ def _has_map(chart: Mapping[str, Any]) -> bool:
 
 
 def _is_plain(item: tuple[str | None, Any], known: frozenset[str] | None = None) -> bool:
-    """Whether one key with its value neither is nor names something to load."""
+    """Whether one key with its value is harmless: it neither loads nor names something to load."""
     key, value = item
     if isinstance(value, str) and _LOADS.search(value):
         return False
@@ -248,7 +248,7 @@ def _is_plain(item: tuple[str | None, Any], known: frozenset[str] | None = None)
 
 
 def _items(value: Any, depth: int, *, is_data: bool = False) -> Iterator[tuple[str | None, Any]]:
-    """Yields each key (`None` for a place in a list or a column of data) with its value."""
+    """Yield each key (`None` for a list item or a column of data) with its value."""
     if depth > _MOST_DEEP_CHART:
         yield None, "//"
     elif isinstance(value, Mapping):

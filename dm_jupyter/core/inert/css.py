@@ -1,12 +1,12 @@
-"""Style sheets and declarations without anything that loads.
+"""Sanitizer for style sheets and declarations, which removes everything that loads.
 
-A sheet is taken apart and written anew from what is known to be inert, so nothing depends on
-reading it as a browser does.
+A sheet is parsed and written again from parts that are known to be inert, so nothing depends on
+parsing it as a browser does.
 
 *Covered*: `url()` and every other function that is not in the list (`image-set`, `image`, `src`,
 `cross-fade`, `element`), `@import`, `@font-face`, `@namespace` and all other at-rules but a few,
-`behavior` and `-moz-binding`, escapes (whatever holds a backslash is left out), comments, strings
-that never end.
+`behavior` and `-moz-binding`, escapes (anything with a backslash is left out), comments, and
+unclosed strings.
 *Not covered*: styles that hide, cover or move things.
 """
 
@@ -46,7 +46,7 @@ _UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1f\x7f\"']")
 
 
 def inert_value(value: str) -> str | None:
-    """Returns the value of a property as it is, `None` where it could load something."""
+    """Return the value of a property unchanged, or `None` if it could load something."""
     if any(_RISKY_IN_STRING.search(string) for string in _STRING.findall(value)):
         return None
     rest = _STRING.sub(" ", _OWN.sub(" ", value))
@@ -56,7 +56,7 @@ def inert_value(value: str) -> str | None:
 
 
 def inert_declarations(css: str) -> str:
-    """Returns the declarations of a `style` attribute that load nothing."""
+    """Return the declarations of a `style` attribute that load nothing."""
     kept = []
     for chunk, _ in _statements(_without_comments(css)):
         name, _, value = map(str.strip, chunk.partition(":"))
@@ -67,7 +67,7 @@ def inert_declarations(css: str) -> str:
 
 
 def inert_sheet(css: str) -> str:
-    """Returns the rules of a style sheet with the declarations that load nothing."""
+    """Return the rules of a style sheet with the declarations that load nothing."""
     css = css.replace("<!--", " ").replace("-->", " ")
     css = css.replace("<![CDATA[", " ").replace("]]>", " ")
     return "\n".join(_rules(_without_comments(css), 0))
@@ -88,7 +88,7 @@ def _rules(css: str, depth: int) -> Iterator[str]:
 
 
 def _statements(css: str) -> Iterator[tuple[str, str | None]]:
-    """Yields what stands before each `;` or block, and the block; a block is not looked into."""
+    """Yield the text before each `;` or block, and the block, which is not parsed further."""
     chunk: list[str] = []
     block: list[str] = []
     braces = parens = 0

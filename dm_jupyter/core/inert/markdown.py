@@ -1,8 +1,8 @@
-"""Markdown that loads nothing where a notebook shows it.
+"""Sanitizer for Markdown, so that a notebook that shows it loads nothing.
 
-*Covered*: pictures however they are written (with an address in place, by a reference, with an
-address that holds brackets), HTML but for a few tags without attributes, diagrams, which draw HTML
-of their own, and attributes that a formula could carry into a link.
+*Covered*: pictures in every notation (inline address, reference, address with brackets), HTML
+except a few tags without attributes, diagrams, which draw HTML of their own, and attributes that a
+formula could carry into a link.
 *Not covered*: links, which lead elsewhere once somebody clicks them.
 """
 
@@ -15,7 +15,7 @@ from dm_jupyter.core.inert.markup import CLASS, host_of, is_inert, visible_addre
 __all__ = ["inert_markdown"]
 
 _BREAK = "\u200b"
-"""A space of no width: invisible, and enough to make a picture or a tag plain text."""
+"""A zero-width space, which is enough to make a picture or a tag plain text."""
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _LINE_END = re.compile(r"\r\n?|[\u2028\u2029]")
 _SPECIAL = re.compile(
@@ -36,19 +36,19 @@ _UNSPOKEN = re.compile(r"[^A-Za-z0-9]")
 
 
 def inert_markdown(text: str) -> str:
-    """Returns markdown that loads nothing, with words in the place of its pictures."""
+    """Return Markdown that loads nothing, with words in place of its remote pictures."""
     text = _LINE_END.sub("\n", _CONTROL.sub("", text))
     text = _FENCE.sub(_fence, text)
     text = _SPECIAL.sub(_special, text)
     if _FORMULA.search(text):
-        # A formula is put back after the rest was rendered, quotes and all: in the address or the
-        # title of a link it could end that and add a style.
+        # A formula is put back after the rest was rendered, with its quotes. In the address or the
+        # title of a link it could close that attribute and add a style.
         text = _STYLE.sub(f"style{_BREAK}", text)
     return text
 
 
 def _fence(found: re.Match[str]) -> str:
-    """The start of a block of code; what is not plainly a language could be a diagram's."""
+    """Return the start of a code block as `text`, unless its info is plainly a language."""
     about = found["about"]
     if "`" in about and "`" in found["fence"]:  # code within a line
         return found[0]
@@ -75,5 +75,5 @@ def _picture(alt: str, url: str) -> str:
 
 
 def _as_entities(text: str) -> str:
-    """The text, of which neither markdown nor HTML can read a sign as one of its own."""
+    """Return the text escaped so that neither Markdown nor HTML can interpret any character."""
     return _UNSPOKEN.sub(lambda found: " " if found[0] == " " else f"&#{ord(found[0])};", text)

@@ -1,12 +1,12 @@
-"""HTML and SVG that load nothing.
+"""Sanitizer for HTML and SVG, which removes everything that loads.
 
-The markup is written anew: elements and attributes of a list, escaped text, and style sheets of
-what is known to be inert. What would have been loaded from elsewhere is named in its place. The
-lists below name the elements and attributes that pass, and the addresses that a page may load.
+The markup is written again from allowed elements and attributes, escaped text, and style sheets of
+inert parts. Words replace whatever would have been loaded from elsewhere. The lists below name the
+elements and attributes that pass, and the addresses that a page may load.
 
-*Covered*: scripts, handlers, frames, forms, objects, `base`, `meta`, `link`, animations and all
-else that is not in the list; addresses of pictures, sounds and films, however they are written;
-CSS. Each result has its elements closed, and at most `_MOST_DEEP` lie in each other.
+*Covered*: scripts, handlers, frames, forms, objects, `base`, `meta`, `link`, animations and
+everything else that is not in the list. Addresses of pictures, sounds and films in every notation.
+CSS. All elements of a result are closed, with at most `_MOST_DEEP` nested in each other.
 *Not covered*: links, which lead elsewhere once somebody clicks them, and words that pretend to be
 the page's own.
 """
@@ -22,7 +22,7 @@ from dm_jupyter.core.inert.tokens import End, Sheet, Start, Text, tokens
 __all__ = ["CLASS", "ENDED_BY", "host_of", "inert_html", "inert_svg", "is_inert", "visible_address"]
 
 CLASS = "dm-remote"
-"""Class of the words that stand in for what is not loaded."""
+"""CSS class of the words that replace what is not loaded."""
 _MOST_DEEP = 200
 _MOST_HOSTS = 8
 _ADDRESSED = ("src", "href", "xlink:href", "data", "poster", "srcset", "code", "archive")
@@ -47,17 +47,17 @@ path pattern polygon polyline radialGradient rect stop svg switch symbol text te
 _SHAPES = frozenset(name.lower() for name in _SVG.split())
 """Elements of SVG, which `/>` closes."""
 _TAGS = {name.lower(): name for name in (_HTML + _SVG).split()}
-"""Elements that pass, in lower case, to how they are written."""
+"""Map from the lower-case name of an allowed element to its spelling."""
 _EMPTY = frozenset({"br", "col", "hr", "img", "input", "source", "wbr"})
-"""Elements of HTML that hold nothing."""
+"""Elements of HTML without content."""
 _PICTURES = {"img": "src", "source": "src", "audio": "src", "video": "src"}
-"""Elements that are there for what they load, and the attribute that names it."""
+"""Elements whose purpose is what they load, and the attribute that names it."""
 _SPOKEN = {
     "applet": "an applet", "audio": "a sound", "embed": "an object", "frame": "a page",
     "iframe": "a page", "image": "a picture", "img": "a picture", "input": "a picture",
     "object": "an object", "video": "a film",
 }  # fmt: skip
-"""What stood in the place of an element that is left out."""
+"""Words for what an element that is left out would have shown."""
 _FRAGMENTS = frozenset({
     "filter", "lineargradient", "marker", "mask", "pattern", "radialgradient", "textpath", "use",
 })  # fmt: skip
@@ -86,14 +86,14 @@ transform-origin unicode-bidi values vector-effect version viewBox visibility wo
 writing-mode x x1 x2 xChannelSelector xml:space y y1 y2 yChannelSelector z
 """
 _PLAIN = {name.lower(): name for name in (_GLOBAL + _DRAWING).split()}
-"""Attributes that load nothing, in lower case, to how they are written."""
+"""Map from the lower-case name of an attribute that loads nothing to its spelling."""
 _PAINTED = frozenset({
     "clip-path", "cursor", "fill", "filter", "marker", "marker-end", "marker-mid", "marker-start",
     "mask", "stroke",
 })  # fmt: skip
-"""Attributes that hold the value of a CSS property."""
+"""Attributes whose value is that of a CSS property."""
 _IGNORED = re.compile(r"[\x00-\x20\x7f-\xa0\u200b-\u200f\u2028\u2029\u2060\ufeff]+")
-"""What browsers, or those who read along, skip in an address."""
+"""Characters that browsers or human readers skip in an address."""
 _MEDIA = re.compile(r"data:(?:image|audio|video)/[a-z0-9.+-]{1,40}[;,]", re.IGNORECASE)
 _ATTACHED = re.compile(r"attachment:[\w][\w. -]*")
 _BESIDE = re.compile(r"(?!.*(?:\.\.|//))[\w][\w./ -]*")
@@ -114,23 +114,23 @@ ENDED_BY = {
     "p": frozenset({"p"}), "tbody": _GROUPS, "td": _CELLS, "tfoot": _GROUPS, "th": _CELLS,
     "thead": _GROUPS, "tr": _ROWS,
 }  # fmt: skip
-"""Elements whose start ends others that are open, since those need no end of their own."""
+"""Elements whose start closes other open elements, since those need no end tag."""
 
 
 def inert_html(markup: str) -> str:
-    """Returns HTML that loads nothing, with words in the place of what it would have loaded."""
+    """Return HTML that loads nothing, with words in place of what it would have loaded."""
     writer = _Writer(is_xml=False)
     return writer.written(markup)
 
 
 def inert_svg(markup: str) -> str:
-    """Returns an SVG drawing, well-formed XML, that loads nothing; empty where it is none."""
+    """Return an SVG drawing, well-formed XML, that loads nothing; "" if it is not SVG."""
     start = markup.lower().find("<svg")
     return _Writer(is_xml=True).written(markup[start:]) if start >= 0 else ""
 
 
 class _Writer:
-    """Writes markup from tokens."""
+    """A writer of markup from tokens."""
 
     def __init__(self, *, is_xml: bool) -> None:
         self._is_xml = is_xml
@@ -139,7 +139,7 @@ class _Writer:
         self._drawings = 0
         """How many of the open elements are `svg`."""
         self._hosts: dict[str, None] = {}
-        """Named below the rest, since nothing was visible in their place."""
+        """Hosts named at the end, since their elements were not visible."""
 
     def written(self, markup: str) -> str:
         for token in tokens(markup):
@@ -165,7 +165,7 @@ class _Writer:
         self._parts.append(escape(text, quote=False))
 
     def _start(self, token: Start) -> None:
-        if "desc" in self._open:  # words that are never drawn; a browser reads HTML in there
+        if "desc" in self._open:  # text that is never drawn; a browser parses HTML in it
             return
         name = token.name
         given = dict(token.attributes)
@@ -218,7 +218,7 @@ class _Writer:
         return is_inert(given[source]) if source in given else not is_needed
 
     def _attribute(self, tag: str, name: str, value: str) -> str:
-        """The attribute as it is written; empty where it is left out."""
+        """Return the attribute as it is written; "" if it is left out."""
         kept: str | None = None
         if name in _PLAIN:
             name, kept = _PLAIN[name], value
@@ -244,7 +244,7 @@ class _Writer:
         return value if tag in _FRAGMENTS and _FRAGMENT.fullmatch(value) else None
 
     def _stand_in(self, name: str, given: dict[str, str]) -> None:
-        """Names what an element would have loaded, in its place where that can be seen."""
+        """Name what an element would have loaded, in its position if that is visible."""
         found = [value for key in _ADDRESSED if (value := given.get(key)) and _is_remote(value)]
         if not found:
             self._text(given.get("alt", ""))
@@ -273,7 +273,7 @@ class _Writer:
 
 
 def is_inert(url: str) -> bool:
-    """Whether a picture at the address lies in the document itself or beside the notebook."""
+    """Whether a picture at the address is in the document itself or beside the notebook."""
     url = url.strip(" \t\r\n\f")
     if _MEDIA.match(url):
         return True
@@ -288,24 +288,24 @@ def _is_link(url: str) -> bool:
 
 
 def _is_remote(url: str) -> bool:
-    """Whether the text looks like an address that something else than the document answers."""
+    """Whether the text looks like an address outside the document."""
     bare = _IGNORED.sub("", url)
     return bool(_HOST.search(bare) or _SCHEME.match(bare)) and not is_inert(url)
 
 
 def host_of(url: str) -> str:
-    """Returns the host that an address names, without a user or password."""
+    """Return the host that an address names, without a user or password."""
     found = _HOST.search(_IGNORED.sub("", url))
     host = found[1].rpartition("@")[2] if found else ""
     return host[:_MOST_HOST_CHARS] or "another place"
 
 
 def _hosts_in(text: str) -> list[str]:
-    """Returns the hosts of the addresses in a style or a list of addresses."""
+    """Return the hosts of the addresses in a style or a list of addresses."""
     return [host_of(address) for address in _WRITTEN.findall(text)]
 
 
 def visible_address(url: str) -> str:
-    """Returns the address as text of bounded length, without characters that can't be seen."""
+    """Return the address as text of bounded length, without characters that can't be seen."""
     bare = _IGNORED.sub("", url)
     return bare if len(bare) <= _MOST_CHARS else f"{bare[:_MOST_CHARS]}…"

@@ -1,6 +1,6 @@
-"""Reads HTML or SVG piece by piece, in time that grows with its length alone.
+"""A tokenizer for HTML and SVG, whose time depends only on the length of the markup.
 
-It need not read as a browser does: what is read is written anew, from lists of what may pass.
+It need not parse as a browser does, since its tokens are written again from allow-lists.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["End", "MarkupToken", "Sheet", "Start", "Text", "tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words, with entities decoded."""
+    """Text, with entities decoded."""
 
     text: str
 
@@ -26,9 +26,9 @@ class Start:
     """The start of an element."""
 
     name: str
-    """In lower case."""
+    """The name in lower case."""
     attributes: tuple[tuple[str, str], ...]
-    """Names in lower case, values decoded; of several with one name the first counts."""
+    """Names in lower case and decoded values; of several with one name the first counts."""
     is_closed: bool
     """Whether it is written `<name/>`."""
 
@@ -53,7 +53,7 @@ _HIDDEN = frozenset({
     "iframe", "metadata", "noembed", "noframes", "noscript", "plaintext", "script", "style",
     "template", "textarea", "title", "xmp",
 })  # fmt: skip
-"""Elements whose content is no part of the page's text."""
+"""Elements whose content is not part of the page's text."""
 _TAG_NAME = re.compile(r"[A-Za-z][^\s/>]*")
 _ATTRIBUTE = re.compile(
     r"[\s/]*([^\s/>][^\s/>=]*)(?:\s*=\s*(\"[^\"]*\"|'[^']*'|[^\s>]*))?", re.DOTALL
@@ -63,7 +63,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff
 
 
 def tokens(markup: str) -> Iterator[MarkupToken]:
-    """Yields what the markup holds, without comments, declarations, and scripts."""
+    """Yield the tokens of the markup, without comments, declarations and scripts."""
     markup = _CONTROL.sub("", markup)
     position = 0
     while (start := markup.find("<", position)) >= 0:
@@ -93,7 +93,7 @@ def _start(markup: str, name: re.Match[str]) -> tuple[Start, int]:
     position, found = name.end(), dict[str, str]()
     while not (end := _TAG_END.match(markup, position)):
         attribute = _ATTRIBUTE.match(markup, position)
-        if attribute is None:  # the text ends inside of the tag
+        if attribute is None:  # the text ends inside the tag
             return Start(name[0].lower(), tuple(found.items()), False), len(markup)
         value = attribute[2] or ""
         if value[:1] in {'"', "'"} and value[-1:] == value[:1] and len(value) > 1:
@@ -105,7 +105,7 @@ def _start(markup: str, name: re.Match[str]) -> tuple[Start, int]:
 
 
 def _after(markup: str, start: int) -> int:
-    """Where the comment, the declaration or the end tag at `start` is over."""
+    """Return where the comment, the declaration or the end tag at `start` ends."""
     for opening, closing in (("<!--", "-->"), ("<![CDATA[", "]]>"), ("<", ">")):
         if markup.startswith(opening, start):
             end = markup.find(closing, start + len(opening))

@@ -1,6 +1,6 @@
-"""Prompts are files beside this module, loaded by name and filled with `$name` placeholders.
+"""Prompts, stored as files beside this module, loaded by name, with `$name` placeholders.
 
-Another package keeps prompts of its own beside its module and loads them from here, too.
+Another package may keep its own prompts beside its module and load them through this one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["fill", "fingerprint", "text_of"]
 
 @cache
 def text_of(name: str, package: str = __name__) -> str:
-    """Returns the prompt `name`, without the newline at its end.
+    """Return the prompt `name`, without the newline at its end.
 
     Args:
-        name: of the file, without its ending.
-        package: beside whose module it lies.
+        name: name of the file, without its suffix.
+        package: the package that contains the file.
 
     Raises:
         FileNotFoundError: there is no such prompt.
@@ -28,7 +28,7 @@ def text_of(name: str, package: str = __name__) -> str:
 
 
 def fill(name: str, **values: str) -> str:
-    """Returns the prompt `name` with every `$placeholder` replaced.
+    """Return the prompt `name` with every `$placeholder` replaced.
 
     Raises:
         FileNotFoundError: there is no such prompt.
@@ -38,11 +38,11 @@ def fill(name: str, **values: str) -> str:
 
 
 def fingerprint(name: str, package: str = __name__) -> str:
-    """Returns the first 12 hex digits of the prompt's sha256, recorded with whatever came of it.
+    """Return the first 12 hex digits of the prompt's sha256, which its results record.
 
     Args:
-        name: of the file, without its ending.
-        package: beside whose module it lies.
+        name: name of the file, without its suffix.
+        package: the package that contains the file.
 
     Raises:
         FileNotFoundError: there is no such prompt.

@@ -1,8 +1,8 @@
-"""What a model is told of a data file before it writes code: what is in it and how to read it.
+"""Profiles of data files: contents and load code, shown to a model before it writes code.
 
-`profile_file` reads, `render` makes the bounded text for a prompt, `profile_to_json` plain data.
-Nothing here loads pandas until a file is profiled, so a command line's help stays fast: the modules
-that need pandas are imported by `entry` alone, inside its function.
+`profile_file` reads a file. `render` returns the bounded text for a prompt, `profile_to_json` plain
+data. Nothing here loads pandas until a file is profiled, so a command line's help stays fast. Only
+`entry` imports the modules that need pandas, inside its functions.
 """
 
 from __future__ import annotations

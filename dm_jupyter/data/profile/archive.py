@@ -1,11 +1,11 @@
 """Archives and compressed files: each member is profiled as the file that it is.
 
-Nothing is unpacked under a name that the archive chose: a member's bytes go to a file of our own
-naming, which is removed at once, and the code that the notebook is told to run unpacks into memory.
+Nothing is unpacked under a name that the archive chose. A member's bytes go to a file with a name
+of ours, which is removed at once. The notebook gets code that unpacks into memory.
 
 Covered: members named like paths, links and devices in a tar, members that unpack to more than the
 limit, archives inside archives, members with a password. Not covered: the time that unpacking
-takes, which the worker that runs this bounds.
+takes, which the worker that runs this limits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dm_jupyter.data.profile.source import CHUNK_BYTES, Source, inferred_compres
 __all__ = ["profile_archive"]
 
 _MOST_BYTES = 192 << 20
-"""Unpacked size up to which a member is looked at; the worker's disk has room for one."""
+"""Largest unpacked size of a member that is read; the worker's disk has room for one."""
 _MOST_MEMBERS = 20
 _MOST_LISTED = 10_000
 _BUDGET_S = 12.0
@@ -60,20 +60,20 @@ class _Member:
 
 @dataclass(frozen=True)
 class _Opened:
-    """An archive that is open."""
+    """An open archive."""
 
     members: tuple[_Member, ...]
     open: Callable[[str], IO[bytes]]
-    """Returns the bytes of a member."""
+    """Function that returns the bytes of a member."""
 
 
 def profile_archive(source: Source, kind: str, profile_one: ProfileOne) -> FileProfile:
-    """Returns the profile of the tables that a file has inside.
+    """Return the profile of the tables inside a file.
 
     Args:
         source: the archive or compressed file.
         kind: zip, tar, or packed for one compressed file.
-        profile_one: profiles a file that is no archive, which lies somewhere, under a name.
+        profile_one: profiles a file that is not an archive, from its path and under a name.
 
     Raises:
         DataFileError: it is damaged, or nothing inside can be read; the message says why.
@@ -97,7 +97,7 @@ def profile_archive(source: Source, kind: str, profile_one: ProfileOne) -> FileP
 
 
 def _packed(source: Source, profile_one: ProfileOne) -> FileProfile:
-    """Returns the profile of one file that is compressed."""
+    """Return the profile of one compressed file."""
     name = Path(source.name).stem if inferred_compression(source.name) else source.name
     with (
         reading(source.name, f"the {source.compression} file", _WAY_OUT),
@@ -122,12 +122,12 @@ def _packed(source: Source, profile_one: ProfileOne) -> FileProfile:
 
 @dataclass(frozen=True)
 class _Found:
-    """What the members hold."""
+    """Findings from the members."""
 
     tables: tuple[TableProfile, ...]
     told: tuple[str, ...]
     unread: tuple[str, ...]
-    """Names of members that were not looked at."""
+    """Names of members that were not read."""
 
 
 def _members_profiled(
@@ -153,10 +153,10 @@ def _members_profiled(
 
 
 def _chosen(members: tuple[_Member, ...]) -> tuple[list[_Member], list[str]]:
-    """Returns the members to look at and the names of the others.
+    """Return the members to read and the names of the others.
 
-    Beside data there often are a readme, a licence and pages: where any member is data by its
-    name, only such members are looked at.
+    Beside data there often are a readme, a licence and pages. If any member is data by its name,
+    only such members are read.
     """
     seen = [member for member in members if not _is_clutter(member.name)]
     data = [member for member in seen if _data_suffix(member.name)]
@@ -165,7 +165,7 @@ def _chosen(members: tuple[_Member, ...]) -> tuple[list[_Member], list[str]]:
 
 
 def _is_clutter(name: str) -> bool:
-    """Says whether a member is what a file manager adds."""
+    """Return whether a member is one that a file manager adds."""
     parts = PurePosixPath(name).parts
     return not parts or parts[0] == "__MACOSX" or parts[-1].startswith(".")
 
@@ -178,10 +178,10 @@ def _data_suffix(name: str) -> bool:
 def _member_profile(
     source: Source, archive: _Opened, member: _Member, profile_one: ProfileOne
 ) -> FileProfile:
-    """Returns the profile of one member.
+    """Return the profile of one member.
 
     Raises:
-        DataFileError: it can't be read; with the reason.
+        DataFileError: it can't be read; the message says why.
     """
     if member.problem is not None:
         raise DataFileError(member.problem)
@@ -201,15 +201,15 @@ def _member_profile(
 
 @contextmanager
 def _unpacked(stream: IO[bytes], name: str) -> Iterator[Path]:
-    """Copies bytes into a file of a name that is ours.
+    """Copy bytes into a file with a name of ours.
 
     Args:
         stream: the bytes.
-        name: what the archive calls them; no more than `.gz` and the like is taken of it, by which
-            pandas knows how they are packed.
+        name: their name in the archive. Only `.gz` and the like is used of it, from which pandas
+            infers how they are packed.
 
     Yields:
-        Where it lies, as long as the block runs.
+        Its path, valid while the block runs.
 
     Raises:
         DataFileError: there is more than the limit, whatever the archive declares.
@@ -239,14 +239,14 @@ def _reason(error: DataFileError, name: str) -> str:
 
 
 def _opening(source: Source, kind: str, member: str) -> str:
-    """Returns code that makes `content`, a member's bytes."""
+    """Return code that sets `content` to a member's bytes."""
     name, inner = text_literal(source.name), text_literal(member)
     if kind == "zip":
         return (
             f"import io\nimport zipfile\nwith zipfile.ZipFile({name}) as archive:\n"
             f"    content = archive.read({inner})\n"
         )
-    if source.compression == "zstd":  # tarfile learns it with Python 3.14
+    if source.compression == "zstd":  # tarfile supports it from Python 3.14 on
         return (
             f"import io\nimport tarfile\nimport zstandard\n"
             f'with zstandard.open({name}, "rb") as packed, '
@@ -270,7 +270,7 @@ def _named_tables(profile: FileProfile, member: str, opening: str) -> list[Table
 
 
 def _in_memory(table: TableProfile, name: str, opening: str) -> TableProfile:
-    """Returns the table with code that reads `content`, which `opening` makes."""
+    """Return the table with code that reads `content`, which `opening` sets."""
     if table.load_code is None:  # an empty sheet
         return table
     code = _rewritten(table.load_code, name)
@@ -281,9 +281,9 @@ def _in_memory(table: TableProfile, name: str, opening: str) -> TableProfile:
 
 
 def _rewritten(code: str, name: str) -> str | None:
-    """Returns code that reads `content` where the given code reads the file called `name`.
+    """Return code that reads `content` where the given code reads the file called `name`.
 
-    None where the code does more with the name than to open it.
+    `None` if the code does more with the name than open it.
     """
     calls = [
         node
@@ -294,7 +294,7 @@ def _rewritten(code: str, name: str) -> str | None:
         and node.args[0].value == name
     ]
     lines = [line.encode() for line in code.splitlines()]
-    # From the end on, so that what is replaced moves nothing that comes after.
+    # From the end on, so that a replacement does not move the calls still to come.
     for call in sorted(calls, key=lambda call: (call.lineno, call.col_offset), reverse=True):
         new = _read_from_memory(call, name)
         if new is None or call.lineno != call.end_lineno:
@@ -307,7 +307,7 @@ def _rewritten(code: str, name: str) -> str | None:
 
 
 def _read_from_memory(call: ast.Call, name: str) -> str | None:
-    """Returns the call with `content` as its first argument; None where it takes no open file."""
+    """Return the call with `content` as its first argument; `None` if it takes no open file."""
     function = ast.unparse(call.func)
     rest = [ast.unparse(argument) for argument in call.args[1:]]
     named = {word.arg: ast.unparse(word.value) for word in call.keywords}
@@ -319,7 +319,7 @@ def _read_from_memory(call: ast.Call, name: str) -> str | None:
         compression = inferred_compression(name)
         takes_it = function in {"pd.read_csv", "pd.read_json", "pd.read_stata", "pd.read_sas"}
         if compression is not None and takes_it:
-            # Bytes have no name that pandas could infer it from.
+            # Bytes have no name from which pandas could infer it.
             named.setdefault("compression", text_literal(compression))
     elif function not in {"gzip.open", "bz2.open", "lzma.open"}:
         return None
@@ -329,7 +329,7 @@ def _read_from_memory(call: ast.Call, name: str) -> str | None:
 
 @contextmanager
 def _opened_zip(source: Source) -> Iterator[_Opened]:
-    """Opens a zip archive.
+    """Open a zip archive.
 
     Yields:
         Its files.
@@ -350,7 +350,7 @@ def _opened_zip(source: Source) -> Iterator[_Opened]:
 
 @contextmanager
 def _opened_tar(source: Source) -> Iterator[_Opened]:
-    """Opens a tar archive, compressed or not; links and devices in it are not seen.
+    """Open a tar archive, compressed or not; links and devices in it are ignored.
 
     Yields:
         Its files.

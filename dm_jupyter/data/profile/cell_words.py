@@ -1,4 +1,4 @@
-"""Words that stand in cells without being data: units of measure, and marks of missing values."""
+"""Words in cells that are not data: units of measure, and marks of missing values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERROR_CELLS = frozenset(
     ["#div/0!", "#n/a", "#name?", "#null!", "#num!", "#ref!", "#value!", "#spill!", "#calc!",
      "#getting_data", "#wert!", "#bezug!", "#zahl!", "#nv", "err:502", "err:508"]
 )  # fmt: skip
-"""What spreadsheet programs show in the place of a result, in lower case."""
+"""What spreadsheet programs show instead of a result, in lower case."""
 MISSING_WORDS = frozenset(
     [
         "",
@@ -81,7 +81,7 @@ _NO_UNIT = frozenset(
      "category", "code",
      "yyyy-mm-dd", "dd.mm.yyyy", "yyyy", "hh:mm", "hh:mm:ss", "einheit", "einheiten", "unité"]
 )  # fmt: skip
-"""What stands among units for a column that has none, or that counts."""
+"""What appears among units for a column that has none, or that counts."""
 _TYPES = frozenset(
     ["text", "string", "str", "char", "varchar", "int", "integer", "bigint", "float", "double",
      "real", "decimal", "numeric", "number", "date", "datetime", "timestamp", "time", "bool",
@@ -91,22 +91,22 @@ _BRACKETS = re.compile(r"\s*(?:\[(.*)\]|\((.*)\)|<(.*)>)\s*")
 
 
 def is_missing_word(text: str) -> bool:
-    """Says whether a text is a word people write for "missing"."""
+    """Return whether a text is a word people write for "missing"."""
     return text.strip().casefold() in MISSING_WORDS
 
 
 def is_unit(text: str) -> bool:
-    """Says whether a text is a unit of measure, in brackets or not."""
+    """Return whether a text is a unit of measure, in brackets or not."""
     return _UNIT.fullmatch(_bare(text)) is not None
 
 
 def is_unit_mark(text: str) -> bool:
-    """Says whether a text stands among units for a column that has no unit, or that counts."""
+    """Return whether a text appears among units for a column without a unit, or that counts."""
     return _bare(text) in _NO_UNIT
 
 
 def is_type_word(text: str) -> bool:
-    """Says whether a text names a type, as rows below a header do that some programs write."""
+    """Return whether a text names a type, as some programs write below a header."""
     return _bare(text) in _TYPES
 
 

@@ -1,4 +1,4 @@
-"""What is true of one column, gathered piece by piece from its values; each as JSON can hold it."""
+"""Facts of one column, gathered piece by piece from its values, each as JSON can represent it."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ LONGEST_VALUE_CHARS = 80
 
 
 class ColumnFacts:
-    """Gathers a column's facts from its pieces, in constant memory.
+    """Facts of a column, gathered from its pieces in constant memory.
 
-    The pieces are those that one load call gives, so their types may differ: integers in one,
-    decimals in the next.
+    One load call returns the pieces, so their types may differ: integers in one, decimals in the
+    next.
     """
 
     def __init__(self, name: str, room: HashRoom, counted_values: int = _COUNTED_VALUES) -> None:
-        """Starts without values.
+        """Start without values.
 
         Args:
-            name: of the column.
+            name: name of the column.
             room: for hashes, shared with the other columns.
             counted_values: how many distinct values are counted one by one.
         """
         self.name = name
         self.rows = self.missing = 0
         self.kinds: set[str] = set()
-        """Of the pieces that hold a value: number, bool, time, date, decimal, text or other."""
+        """Kinds of the pieces with a value: number, bool, time, date, decimal, text or other."""
         self._dtypes: dict[str, Any] = {}
         self._types: set[str] = set()
         self._first: list[Any] = []
@@ -66,9 +66,9 @@ class ColumnFacts:
         self._texts: list[str] = []
 
     def add(self, values: pd.Series[Any]) -> pd.Index[Any] | None:
-        """Takes the next piece; returns its distinct values, None where they can't be told.
+        """Add the next piece and return its distinct values, `None` if they can't be determined.
 
-        Values are told apart as pandas does it; lists and dictionaries are not.
+        Values are distinguished as pandas does it; lists and dictionaries are not.
         """
         self.rows += len(values)
         try:
@@ -93,12 +93,12 @@ class ColumnFacts:
         return uniques
 
     def add_absent(self, rows: int) -> None:
-        """Takes rows that do not have the column."""
+        """Add rows that do not have the column."""
         self.rows += rows
         self.missing += rows
 
     def profile(self) -> ColumnProfile:
-        """Returns the facts so far."""
+        """Return the facts so far."""
         unique, is_estimated = self._unique()
         is_few = unique is not None and not is_estimated and unique <= FEW_VALUES
         examples = tuple(scalar(x) for x in self._first[: FEW_VALUES if is_few else _EXAMPLES])
@@ -122,7 +122,7 @@ class ColumnFacts:
         )
 
     def texts(self) -> list[str]:
-        """Returns up to 2,000 distinct texts, spread over all that were seen; none of numbers."""
+        """Return up to 2,000 distinct texts, spread over all that were seen; empty for numbers."""
         if "text" not in self.kinds:
             return []
         known = self._texts if self._counts is None else list(self._counts)
@@ -132,7 +132,7 @@ class ColumnFacts:
         return [found[at] for at in np.linspace(0, len(found) - 1, _SPREAD_TEXTS, dtype=int)]
 
     def counts(self) -> Counter[Any] | None:
-        """Returns how often each value comes; None where there are too many values."""
+        """Return the count of each value; `None` if there are too many values."""
         return self._counts if self._distinct is not None else None
 
     def _add_unhashable(self, values: pd.Series[Any]) -> None:
@@ -148,7 +148,7 @@ class ColumnFacts:
 
     def _note_type(self, values: pd.Series[Any], kind: str, *, is_empty: bool) -> None:
         if is_empty and kind == "number" and self.rows > len(values):
-            # No value: it says nothing but that integers can't stay integers.
+            # No value: it only shows that integers can't stay integers.
             return
         self._dtypes.setdefault(str(values.dtype), values.dtype)
         if str(values.dtype) == "object":
@@ -174,7 +174,7 @@ class ColumnFacts:
         self._low, self._high = min(self._low, low), max(self._high, high)
 
     def _text_bounds(self, uniques: pd.Index[Any]) -> None:
-        """Keeps first and last of texts that all are ISO dates of one length, which sort right."""
+        """Keep first and last of texts if all are ISO dates of one length, which sort correctly."""
         self._apart = None
         if self._is_iso is False:
             return
@@ -211,12 +211,12 @@ class ColumnFacts:
             self._keep_texts(uniques)
 
     def _is_short(self) -> bool:
-        """Says whether the counted texts take little memory; pieces repeat, so they are summed."""
+        """Return whether the counted texts take little memory; pieces repeat, so sum them again."""
         self._counted_chars = sum(len(key) for key in self._counts or () if isinstance(key, str))
         return self._counted_chars <= _COUNTED_CHARS
 
     def _give_up_counts(self, following: pd.Index[Any] | None = None) -> pd.Index[Any]:
-        """Goes on with hashes alone; returns the values counted so far."""
+        """Continue with hashes alone, and return the values counted so far."""
         known: pd.Index[Any] = pd.Index(list(self._counts or ()))
         self._counts = None
         if following is not None and len(known) and self._distinct is not None:
@@ -236,7 +236,7 @@ class ColumnFacts:
             return len(self._counts), False
         count = self._distinct.count()
         if self._distinct.is_estimate and self._apart is not None:
-            # The pieces hold ever larger (or smaller) values: their own counts add up.
+            # The pieces have ever larger (or smaller) values: their own counts add up.
             return self._apart, False
         return count, self._distinct.is_estimate
 
@@ -249,7 +249,7 @@ class ColumnFacts:
 
     @property
     def dtype(self) -> str:
-        """The type of the pieces put together."""
+        """The combined type of the pieces."""
         if self.kinds == {"bool"} and self.missing and set(self._dtypes) <= {"bool", "float64"}:
             return "object (bool)"
         if self.kinds <= {"number"}:
@@ -271,7 +271,7 @@ class ColumnFacts:
 
 
 def _are_iso(texts: list[Any]) -> bool:
-    """Says whether all are texts such as `_ISO` matches, of one length."""
+    """Return whether all are texts of one length that `_ISO` matches."""
     try:
         joined = "".join(texts)
     except TypeError:
@@ -310,7 +310,7 @@ def _kind_of_objects(values: list[Any]) -> str:
 
 
 def scalar(value: object) -> Scalar:
-    """Returns a cell as JSON can hold it: text cut, times as ISO text, missing as None."""
+    """Return a cell as JSON can represent it: text cut, times as ISO text, missing as `None`."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -321,7 +321,7 @@ def scalar(value: object) -> Scalar:
 
 
 def column_name(label: object) -> str:
-    """Returns a frame's column label as text."""
+    """Return a frame's column label as text."""
     return label if isinstance(label, str) else str(label)
 
 

@@ -1,6 +1,6 @@
-"""Frame in, column profiles out: at once, or piece by piece for a table that is not held whole.
+"""Column profiles of a frame: at once, or piece by piece for a table that is not in memory.
 
-Where no column identifies a row, two may do so together, as country and year do.
+If no column identifies a row, two may do so together, as country and year do.
 """
 
 from __future__ import annotations
@@ -28,34 +28,34 @@ __all__ = [
 
 _SMALL_CELLS = 300
 _DETAILED = 3_000
-"""Columns that are looked into: more than a prompt has room for, few enough to take no time."""
+"""Columns that are inspected: more than a prompt has room for, few enough to take no time."""
 _COUNTED_VALUES = 1_000_000
 """Distinct values that are counted one by one, over all columns."""
 _MOST_ROWS = 200_000
 _LEAST_ROWS = 12
 _MOST_PAIRS = 20
 _DENSITY = 0.5
-"""Least share of all combinations that must be there. Of columns that have nothing to do with each
-other few combinations are, and those may be unique by accident."""
+"""Least share of all combinations that must occur.
+Of unrelated columns few combinations do, and those may be unique by accident."""
 
 
 class TableFacts:
-    """Gathers the facts of a table from its pieces, in order, in constant memory.
+    """Facts of a table, gathered from its pieces in order, in constant memory.
 
-    Of the columns after the first 3,000, names and types are all that is looked at.
+    For columns after the first 3,000, only names and types are read.
     """
 
     def __init__(self) -> None:
-        """Starts without rows."""
+        """Start without rows."""
         self.rows = 0
         self.columns: list[ColumnFacts] = []
         self.labels: pd.Index[Any] = pd.Index([])
-        """Of all columns, in the order in which they came."""
+        """Labels of all columns, in the order in which they came."""
         self._room = HashRoom()
         self._others: dict[str, Any] = {}
 
     def add(self, frame: pd.DataFrame) -> None:
-        """Takes the next rows; a piece may lack columns, and bring others."""
+        """Add the next rows; a piece may lack columns, and add others."""
         if not self.rows and not len(self.labels):
             self.labels = frame.columns
         elif not frame.columns.equals(self.labels):
@@ -69,12 +69,12 @@ class TableFacts:
         self._note_others(frame)
 
     def aligned(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns rows with all columns that came so far, in their order."""
+        """Return rows with all columns seen so far, in their order."""
         is_known = frame.columns.equals(self.labels)
         return frame if is_known else frame.reindex(columns=self.labels)
 
     def profiles(self) -> tuple[ColumnProfile, ...]:
-        """Returns one profile a column, in order; duplicate names are kept apart by position."""
+        """Return one profile per column, in order; duplicate names are kept apart by position."""
         others = self._others.get("dtypes", [])
         names = self._others.get("names", [])
         return (
@@ -83,10 +83,10 @@ class TableFacts:
         )
 
     def distinct_texts(self) -> pd.DataFrame:
-        """Returns a frame with distinct texts of each column of text, missing at their ends.
+        """Return a frame with distinct texts of each column of text, padded with missing values.
 
-        Columns without text are empty; the frame stands in for the table where only the kind of
-        its texts matters. Of many texts 2,000 are there, spread over the table.
+        Columns without text are empty. The frame replaces the table where only the kind of its
+        texts matters. Of many texts it contains 2,000, spread over the table.
         """
         texts = [facts.texts() for facts in self.columns]
         length = max(map(len, texts), default=0)
@@ -101,12 +101,12 @@ class TableFacts:
         return frame
 
     def label_counts(self) -> Mapping[int, Mapping[Any, int]]:
-        """Returns how often each value comes, for columns with not too many, by position."""
+        """Return the count of each value, for columns with not too many, by position."""
         counted = ((position, facts.counts()) for position, facts in enumerate(self.columns))
         return {position: counts for position, counts in counted if counts is not None}
 
     def _begin(self, detailed: pd.DataFrame) -> None:
-        """Makes room for the columns that come with this piece for the first time."""
+        """Add facts for the columns that first appear in this piece."""
         counted = min(10_000, max(200, _COUNTED_VALUES // max(1, detailed.shape[1])))
         for label in detailed.columns[len(self.columns) :]:
             facts = ColumnFacts(column_name(label), self._room, counted)
@@ -126,9 +126,9 @@ class TableFacts:
 
 
 def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
-    """Returns one profile a column, in order; duplicate names are kept apart by position.
+    """Return one profile per column, in order; duplicate names are kept apart by position.
 
-    Of the columns after the first 3,000, names and types are all that is looked at.
+    For columns after the first 3,000, only names and types are read.
     """
     facts = TableFacts()
     facts.add(frame)
@@ -136,9 +136,9 @@ def profile_columns(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
 
 
 def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns all rows of a small table, else some: see `spread_positions`.
+    """Return all rows of a small table, else those at `spread_positions`.
 
-    Of a row, at most the first 3,000 values.
+    Each row has at most its first 3,000 values.
     """
     shown = frame.iloc[:, :_DETAILED]
     if frame.size > _SMALL_CELLS:
@@ -147,13 +147,13 @@ def sample_rows(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
 
 
 def rows_of(frame: pd.DataFrame) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the rows of a frame; of a row, at most the first 3,000 values."""
+    """Return the rows of a frame, each with at most its first 3,000 values."""
     rows: Iterable[Sequence[Any]] = frame.iloc[:, :_DETAILED].itertuples(index=False, name=None)
     return tuple(tuple(scalar(value) for value in row) for row in rows)
 
 
 def spread_positions(count: int) -> list[int]:
-    """Returns which rows of a table show it: the first two, three from between, and the last."""
+    """Return the positions of sample rows: the first two, three from between, and the last."""
     wanted = {0, 1, count // 4, count // 2, 3 * count // 4, count - 1}
     return sorted(position for position in wanted if 0 <= position < count)
 
@@ -165,10 +165,10 @@ def _joined(first: Any, second: Any) -> Any:
 
 
 def paired_key(frame: pd.DataFrame, columns: Sequence[ColumnProfile]) -> tuple[str, ...]:
-    """Returns the names of two columns that no two rows share; empty where that is not sure.
+    """Return the names of two columns that no two rows share; empty if that is not sure.
 
-    Only columns without missing values and fractions count, and only where no single column
-    identifies a row already.
+    Only columns without missing values and fractions count, and only if no single column already
+    identifies a row.
 
     Args:
         frame: all rows of the table.
@@ -186,7 +186,7 @@ def paired_key(frame: pd.DataFrame, columns: Sequence[ColumnProfile]) -> tuple[s
 
 
 def _pairs(columns: Sequence[ColumnProfile], rows: int) -> Iterator[tuple[int, int]]:
-    """Yields places of two columns whose combinations are as many as the rows or little more."""
+    """Yield positions of two columns with as many combinations as rows, or slightly more."""
     counts = [
         (place, column.unique)
         for place, column in enumerate(columns)

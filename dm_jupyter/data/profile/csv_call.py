@@ -1,4 +1,4 @@
-"""From the layout of a text to the pandas call that reads it, and what is told of the layout."""
+"""The pandas call that reads a text of a given layout, and the warnings about the layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Arguments = list[tuple[str, Any]]
 
 
 def csv_call(source: Source, encoding: TextEncoding, layout: CsvLayout, rows: RowScan) -> ReadCall:
-    """Returns the shortest call that reads a table right."""
+    """Return the shortest call that reads a table correctly."""
     is_aligned = bool(layout.colspecs)
     dialect = layout.dialect
     arguments: dict[str, Any] = {
@@ -88,13 +88,13 @@ def _limits(layout: CsvLayout, rows: RowScan) -> _Arguments:
 
 
 def with_columns(call: ReadCall, frame: pd.DataFrame) -> tuple[ReadCall, list[str]]:
-    """Returns the call that makes an index of the column that pandas once wrote as one.
+    """Return the call that restores the index from a column that pandas once wrote as one.
 
-    Columns without a name and without a value, as a spreadsheet program adds them, go.
+    Columns without a name and without a value, as a spreadsheet program adds them, are dropped.
 
     Args:
-        call: so far.
-        frame: what it gives.
+        call: the call so far.
+        frame: the frame that it returns.
     """
     arguments = dict(call.arguments)
     told: list[str] = []
@@ -118,7 +118,7 @@ def with_columns(call: ReadCall, frame: pd.DataFrame) -> tuple[ReadCall, list[st
 
 
 def is_padded(frame: pd.DataFrame) -> bool:
-    """Says whether blanks, no part of them, fill up most texts of a column to one length."""
+    """Return whether padding blanks fill up most texts of a column to one length."""
     for place in range(min(frame.shape[1], _LOOKED_AT_COLUMNS)):
         values = frame.iloc[:_LOOKED_AT_ROWS, place]
         if not is_text(values):
@@ -131,11 +131,11 @@ def is_padded(frame: pd.DataFrame) -> bool:
 
 
 def layout_warnings(layout: CsvLayout, rows: RowScan, columns: Sequence[str]) -> list[str]:
-    """Returns what to tell of a table's header and rows.
+    """Return the warnings about a table's header and rows.
 
     Args:
-        layout: of the table.
-        rows: what a pass over its rows showed.
+        layout: layout of the table.
+        rows: result of a pass over its rows.
         columns: names of the columns as they are loaded.
     """
     warnings = [*rows.warnings(), *breaks_warning(layout.breaks)]

@@ -1,7 +1,7 @@
-"""How the fields of a text are parted: by a separator and quotes, or by fixed places in every line.
+"""How a text separates its fields: by a separator and quotes, or by fixed positions in every line.
 
-In aligned text, values may hold single blanks and may be missing, so the number of words in a line
-tells nothing: columns are parted where no line of data has a letter.
+In aligned text, values may contain single blanks and may be missing, so the number of words in a
+line proves nothing. Columns are separated where no line of data has a character.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _WORD = re.compile(r"\S+")
 
 @dataclass(frozen=True)
 class CsvDialect:
-    """What a reader of delimited text has to know to tell fields."""
+    """What a reader of delimited text needs to know to split fields."""
 
     separator: str = ","
     quote: str = '"'
     escape: str | None = None
-    """The sign before a quote inside a quoted field; None where the quote is doubled."""
+    """The sign before a quote inside a quoted field; `None` if the quote is doubled."""
     sep_lines: int = 0
-    """1 where the first line only names the separator, as spreadsheet programs understand it."""
+    """1 if the first line only names the separator, as spreadsheet programs understand it."""
     agreement: float = 0.0
-    """Share of the rows that have the usual number of fields; 0 where no separator was found."""
+    """Share of the rows that have the usual number of fields; 0 if no separator was found."""
     has_spaces: bool = False
-    """A blank follows each separator."""
+    """Whether a blank follows each separator."""
     has_runs: bool = False
-    """Several separators in a row part two fields only, as tabs that align columns do."""
+    """Whether several separators in a row count as one, as tabs that align columns do."""
 
 
 def parsed_rows(text: str, dialect: CsvDialect) -> list[list[str]]:
-    """Returns the rows of a text; blank lines are empty rows, and a broken end is left out."""
+    """Return the rows of a text; blank lines are empty rows, and a broken end is left out."""
     rows: list[list[str]] = []
     if dialect.has_runs:
         return [re.sub("\t+", "\t", line).split("\t") for line in text.splitlines()]
@@ -68,7 +68,7 @@ def parsed_rows(text: str, dialect: CsvDialect) -> list[list[str]]:
 
 
 def find_dialect(text: str) -> CsvDialect:
-    """Returns the dialect that the start of a file shows; a comma where nothing shows one."""
+    """Return the dialect that the start of a file shows; with a comma if nothing shows one."""
     told = _SEP_LINE.match(text)
     if told:
         found = CsvDialect(told[1], sep_lines=1)
@@ -86,7 +86,7 @@ def _candidates(text: str) -> list[CsvDialect]:
 
 
 def _separated(text: str) -> CsvDialect:
-    """Returns the separator whose rows agree best on a width above one."""
+    """Return the separator whose rows agree best on a width above one."""
     best, best_score = CsvDialect(), 0.0
     for dialect in _candidates(text):
         share, usual, is_first = _agreement(text, dialect)
@@ -109,14 +109,14 @@ def _separated(text: str) -> CsvDialect:
 
 
 def _alone(text: str) -> CsvDialect:
-    """Returns the dialect of a file with one column: a sign that is in none of its texts."""
+    """Return the dialect of a file with one column: a separator that is in none of its texts."""
     if "," not in text:
         return CsvDialect()
     return CsvDialect(next((sign for sign in "\t|;" if sign not in text), ","))
 
 
 def _with_runs(text: str, dialect: CsvDialect) -> CsvDialect:
-    """Returns the dialect with runs of tabs as one, where that leaves no name and no gap empty."""
+    """Return the dialect with runs of tabs as one, if that leaves no name and no gap empty."""
     if dialect.separator != "\t" or "\t\t" not in text or '"' in text:
         return dialect
     lines = [re.sub("\t+", "\t", line).split("\t") for line in text.splitlines() if line.strip()]
@@ -128,9 +128,9 @@ def _with_runs(text: str, dialect: CsvDialect) -> CsvDialect:
 
 
 def _agreement(text: str, dialect: CsvDialect) -> tuple[float, int, bool]:
-    """Returns the share of rows of the usual width, that width, and whether the first row has it.
+    """Return the share of rows of the usual width, that width, and whether the first row has it.
 
-    The width is 0 where no row has more than one field.
+    The width is 0 if no row has more than one field.
     """
     rows = parsed_rows(text, dialect)
     widths = [len(row) for row in rows if any(row) and not row[0].startswith("#")]
@@ -142,7 +142,7 @@ def _agreement(text: str, dialect: CsvDialect) -> tuple[float, int, bool]:
 
 
 def _quoted(text: str, dialect: CsvDialect) -> CsvDialect:
-    """Returns the dialect with the apostrophe as quote where fields begin and end with it."""
+    """Return the dialect with the apostrophe as quote if fields begin and end with it."""
     mark, head = re.escape(dialect.separator), text[:50_000]
     field = rf"(?:^|{mark}) ?(['\"])(?:(?!\1).)*\1(?= ?(?:{mark}|\r|\n|$))"
     fields = re.findall(field, head, re.MULTILINE)
@@ -156,7 +156,7 @@ def _quoted(text: str, dialect: CsvDialect) -> CsvDialect:
 
 
 def _escaped(text: str, dialect: CsvDialect) -> CsvDialect:
-    """Returns the dialect with a backslash before quotes, where that makes rows fit better."""
+    """Return the dialect with a backslash before quotes, if that makes rows fit better."""
     quote = dialect.quote
     if f"\\{quote}" not in text:
         return dialect
@@ -173,7 +173,7 @@ def _escaped(text: str, dialect: CsvDialect) -> CsvDialect:
 
 
 def _spaced(text: str, dialect: CsvDialect) -> CsvDialect:
-    """Returns the dialect with blanks after separators, where quotes or all fields have them."""
+    """Return the dialect with blanks after separators, if quotes or all fields have them."""
     mark = re.escape(dialect.separator)
     is_odd = dialect.agreement < (0.5 if dialect.separator == "|" else _GOOD)
     if dialect.separator == "\t" or is_odd or dialect.has_spaces:
@@ -181,7 +181,7 @@ def _spaced(text: str, dialect: CsvDialect) -> CsvDialect:
     head = text[:20_000]
     spaced = len(re.findall(rf"{mark} +\S", head))
     every = len(re.findall(rf"{mark}[^\r\n]", head))
-    # Lines between header and rows have no blanks, where a table is drawn.
+    # In a drawn table, the lines between header and rows have no blanks.
     if spaced and spaced >= every * (0.6 if dialect.separator == "|" else 1):
         return replace(dialect, has_spaces=True)
     return dialect
@@ -192,23 +192,23 @@ class AlignedText:
     """The cells of an aligned text, header first."""
 
     rows: tuple[list[str], ...]
-    """Without blanks around each; the header first."""
+    """Cells without blanks around them; the header first."""
     lines: tuple[int, ...]
     """The line of each row, counted from 0."""
     colspecs: tuple[tuple[int, int | None], ...]
-    """First place of each column, and the one after its last."""
+    """First position of each column, and the one after its last."""
     preamble: tuple[str, ...]
     """Lines above the header that are not blank."""
     footer_lines: int
     """Lines below the last row, to the end of the text."""
 
     def row_count(self, header_rows: int) -> int | None:
-        """Returns the rows of data where lines stand below them; None where none does."""
+        """Return the number of rows of data if lines follow them, else `None`."""
         return len(self.rows) - header_rows if self.footer_lines else None
 
 
 def aligned_text(text: str) -> AlignedText | None:
-    """Returns the cells of a text with columns at fixed places; None where it has none."""
+    """Return the cells of a text with columns at fixed positions; `None` if it has none."""
     lines = text.splitlines()[:_SEARCHED_LINES]
     if any("\t" in line or len(line) > _LONGEST_LINE for line in lines):
         return None
@@ -225,12 +225,12 @@ def _is_filled(line: str) -> bool:
 
 
 def _from(lines: list[str], top: int) -> AlignedText | None:
-    """Returns the table whose header is in the line `top`; None where none begins there."""
+    """Return the table whose header is in the line `top`; `None` if none begins there."""
     end = _end(lines, top)
     places = [at for at in range(top, end) if _is_filled(lines[at])]
     data = [lines[at] for at in places[1:]]
     if len(data) < _LEAST_DATA or not any("  " in line.strip() for line in (lines[top], *data)):
-        return None  # single blanks part words
+        return None  # single blanks separate words
     cuts = _cuts(lines[top], data)
     if not cuts:
         return None
@@ -244,7 +244,7 @@ def _from(lines: list[str], top: int) -> AlignedText | None:
 
 
 def _end(lines: list[str], top: int) -> int:
-    """Returns where the lines of a table end: at the first blank line with data above it."""
+    """Return where the lines of a table end: at the first blank line with data above it."""
     filled = 0
     for at in range(top, len(lines)):
         if not lines[at].strip() and filled > 2:
@@ -254,7 +254,7 @@ def _end(lines: list[str], top: int) -> int:
 
 
 def _cuts(header: str, data: Sequence[str]) -> list[int]:
-    """Returns where columns begin; empty where header and data do not agree on it."""
+    """Return where columns begin; empty if header and data do not agree on it."""
     width = max(map(len, data))
     used = [False] * (width + 1)
     for line in data:
@@ -282,9 +282,9 @@ def _cuts(header: str, data: Sequence[str]) -> list[int]:
 
 
 def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
-    """Returns where in a gap of the data the next column begins.
+    """Return where in a gap of the data the next column begins.
 
-    -1 where the gap is inside a column of texts, None where names and columns don't agree.
+    -1 if the gap is inside a column of texts, `None` if names and columns don't agree.
     """
     padded = header.ljust(end + 1)
     free = [match.span() for match in re.compile(" +").finditer(padded, gap, end)]
@@ -293,16 +293,16 @@ def _cut(header: str, gap: int, end: int, data: Sequence[str]) -> int | None:
         return None if _is_edge(data, gap, end) else -1
     names = [match.span() for match in _WORD.finditer(header)]
     if end - gap == 1 and not _is_edge(data, gap, end):
-        # One blank in every line, between texts: a column only where a name begins behind it.
+        # One blank in every line, between texts: a column only if a name begins after it.
         begins = any(start == end for start, _ in names)
         if not begins or (len(data) < 5 and padded[end - 2 : end] != "  "):
             return -1
-    # A name may hold a blank: the widest run of them parts it from its neighbour.
+    # A name may contain a blank: the widest run of them separates it from its neighbour.
     return max(free, key=lambda run: (run[1] - run[0], run[1]))[1]
 
 
 def _is_edge(data: Sequence[str], gap: int, end: int) -> bool:
-    """Says whether blanks stand beside a column of figures."""
+    """Return whether blanks are beside a column of figures."""
     lefts = [line[:gap].split()[-1:] for line in data[:_EDGE_LINES]]
     rights = [line[end:].split()[:1] for line in data[:_EDGE_LINES]]
     return _are_figures(lefts) or _are_figures(rights)
@@ -314,7 +314,7 @@ def _are_figures(words: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_table(rows: list[list[str]]) -> bool:
-    """Says whether cells look like a table: names that differ, few gaps, a column of figures."""
+    """Return whether cells look like a table: names that differ, few gaps, a column of figures."""
     names, body = rows[0], rows[1:]
     if len(set(names)) < len(names):
         return False
@@ -334,6 +334,6 @@ def _is_table(rows: list[list[str]]) -> bool:
 
 
 def _ends_in_sign(cells: Sequence[str]) -> bool:
-    """Says whether the cells of a column end in what parts fields elsewhere."""
+    """Return whether the cells of a column end in what separates fields elsewhere."""
     known = [cell for cell in cells if cell]
     return bool(known) and sum(cell[-1] in ",;|" for cell in known) > len(known) / 2

@@ -38,23 +38,23 @@ __all__ = ["profile_csv"]
 
 LAYOUT_BYTES = 256 * 1024
 _PARTS_BYTES = 2 << 20
-"""Up to here a file is looked at whole, for tables below each other."""
+"""Largest file of which all is searched for tables below each other."""
 WHOLE_BYTES = 16 << 20
 SAMPLE_ROWS = 50_000
-"""Rows of a large file from which its load call is made at first."""
+"""First rows of a large file, from which its first load call is built."""
 _START_CELLS = 500_000
 _LEAST_START_ROWS = 500
 _FORMAT_COLUMNS = 10_000
 _SCAN_SHARE = 0.3
-"""Of the time for a file, for the check of its lines."""
+"""Share of the time for a file that the check of its lines may take."""
 _WAY_OUT = "Open it in a text editor and check that it is a delimited table."
 
 
 def profile_csv(source: Source) -> FileProfile:
-    """Returns the profile of a delimited text file.
+    """Return the profile of a delimited text file.
 
     Raises:
-        DataFileError: the file is blank, no table, or can't be decoded.
+        DataFileError: the file is blank, is not a table, or can't be decoded.
         OSError: the file can't be read.
     """
     encoding = TextEncoding("utf-8")
@@ -92,7 +92,7 @@ def _profiled(source: Source, encoding: TextEncoding) -> FileProfile:
 def _laid_out(
     source: Source, encoding: TextEncoding, layout: CsvLayout, *, is_large: bool
 ) -> TableProfile:
-    """Returns a table, with what is told of its layout among its warnings."""
+    """Return a table, with warnings about its layout."""
     began = time.monotonic()
     rows = RowScan()
     if layout.row_count is None:
@@ -111,7 +111,7 @@ def _laid_out(
 
 
 def _is_as_written(source: Source, call: ReadCall, layout: CsvLayout) -> bool:
-    """Says whether the call gives the rows of a table that is cut out of a text, cell by cell."""
+    """Return whether the call returns the rows of a table cut out of a text, cell by cell."""
     plain = replace(call, steps=())
     texts = plain.run(source.path, dtype=str, keep_default_na=False)
     read = [tuple(map(str, row)) for row in texts.itertuples(index=False, name=None)]
@@ -122,7 +122,7 @@ def _is_as_written(source: Source, call: ReadCall, layout: CsvLayout) -> bool:
 
 
 def _measured(columns: tuple[ColumnProfile, ...], layout: CsvLayout) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with their units in a note."""
+    """Return the columns with their units in a note."""
     if len(layout.units) < len(columns):
         return columns
     units = layout.units[layout.columns[0] :] if layout.columns else layout.units
@@ -135,7 +135,7 @@ def _measured(columns: tuple[ColumnProfile, ...], layout: CsvLayout) -> tuple[Co
 
 
 def _part(table: TableProfile, layout: CsvLayout) -> TableProfile:
-    """Returns one of several tables, named by its lines."""
+    """Return one of several tables, named by its lines."""
     first = layout.skipped_lines + 1
     last = "" if layout.row_count is None else f" to {layout.last_row + 1}"
     title = f" ({layout.title[:60]})" if layout.title else ""
@@ -143,7 +143,7 @@ def _part(table: TableProfile, layout: CsvLayout) -> TableProfile:
 
 
 def _plain(source: Source, encoding: TextEncoding) -> FileProfile:
-    """Returns the profile of the first rows, as `pd.read_csv` reads them by itself.
+    """Return the profile of the first rows, as `pd.read_csv` reads them by itself.
 
     Raises:
         Exception: whatever pandas raises; the caller wraps it in `reading`.
@@ -199,7 +199,7 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
 
 
 def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) -> TableProfile:
-    """Returns the facts of a file in one pass, which begins with what its first rows show."""
+    """Return the profile of a file from one pass, which starts from its first rows."""
     effort = source.effort
     deadline = Deadline(began + effort.seconds, effort.tell)
     most = max(_LEAST_START_ROWS, min(SAMPLE_ROWS, _START_CELLS // max(1, rows.expected)))
@@ -221,7 +221,7 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
 def _read(
     path: Path, call: ReadCall, limit: dict[str, int]
 ) -> tuple[pd.DataFrame, ReadCall, list[str]]:
-    """Returns the frame, with the call mended where pandas stumbles over a row too long."""
+    """Return the frame, with the call changed if pandas fails at a row that is too long."""
     try:
         return call.run(path, **limit), call, []
     except ParserError as error:
@@ -232,7 +232,7 @@ def _read(
 def _with_dates(
     path: Path, call: ReadCall, frame: pd.DataFrame, names: list[str]
 ) -> tuple[pd.DataFrame, ReadCall, list[str]]:
-    """Returns the frame with day-first dates parsed, where every value of a column parses."""
+    """Return the frame with day-first dates parsed, if every value of a column parses."""
     dated = call.with_arguments(parse_dates=names, dayfirst=True)
     parsed = dated.run(path)
     failed = [name for name in names if not types.is_datetime64_any_dtype(parsed[name].dtype)]

@@ -1,4 +1,4 @@
-"""How a delimited or aligned text is laid out: its grid, given to the one model of layout."""
+"""Layout of a delimited or aligned text: its grid, passed to the one model of layout."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _DIALECT_CHARS = 256 * 1024
 _SEARCHED_ROWS = 50_000
 _RULE = re.compile(r"[\s\-=+:_|]*[-=_]{3}[\s\-=+:_|]*")
 BLANKS, TABS = r"\s+", r"\t+"
-"""The separators of columns that runs of blanks or tabs part."""
+"""Separators of columns that runs of blanks or tabs separate."""
 
 
 @dataclass(frozen=True)
 class CsvLayout:
-    """What has to be told to a csv reader of one table, and what was seen on the way."""
+    """What a csv reader needs to know of one table, and further findings."""
 
     separator: str = ","
     dialect: CsvDialect = field(default_factory=CsvDialect)
@@ -41,39 +41,39 @@ class CsvLayout:
     """Rows before the header that belong to no table, as `skiprows` counts them."""
     has_header: bool = True
     header: tuple[str, ...] = ()
-    """The header's fields as they stand in the file, those of its last row."""
+    """The fields of the header's last row, as in the file."""
     has_trailing_separator: bool = False
-    """Every row of data ends with one separator more than the header."""
+    """Whether every row of data ends with one separator more than the header."""
     preamble: tuple[str, ...] = ()
     """The skipped lines that are not blank."""
     names: tuple[str, ...] = ()
-    """The columns' names, where the header has several rows."""
+    """The columns' names, if the header has several rows."""
     is_deep: bool = False
-    """The header has several rows."""
+    """Whether the header has several rows."""
     units: tuple[str | None, ...] = ()
-    """By column, where a row below the header tells them."""
+    """Units by column, if a row below the header contains them."""
     data_start: int = 1
     """The first row that may be data, counted as `skipped_lines`."""
     dropped: tuple[int, ...] = ()
-    """Rows between the header's first and the data that are no part of either."""
+    """Rows between the header's first and the data that belong to neither."""
     row_count: int | None = None
-    """Rows of data, where the table is one of several."""
+    """Rows of data, if the table is one of several."""
     columns: tuple[int, int] | None = None
-    """First column and the one after the last, where tables stand side by side."""
+    """First column and the one after the last, if tables are side by side."""
     title: str = ""
     """The last text above a table that is one of several."""
     texts: tuple[tuple[str, ...], ...] = ()
-    """The rows of data as written, where the table is one of several."""
+    """The rows of data as written, if the table is one of several."""
     last_row: int = 0
-    """The last row of data, where the table is one of several."""
+    """The last row of data, if the table is one of several."""
     colspecs: tuple[tuple[int, int | None], ...] = ()
-    """Where the columns of an aligned text stand."""
+    """Positions of the columns of an aligned text."""
     has_comments: bool = False
-    """Lines that begin with `#` stand above the header."""
+    """Whether lines that begin with `#` are above the header."""
     breaks: tuple[int, ...] = ()
     """Rows that may begin another table of texts."""
     fields: int = 0
-    """Fields of a row where they are more than the table has columns."""
+    """Fields of a row, if there are more than the table has columns."""
 
     @property
     def width(self) -> int:
@@ -82,7 +82,7 @@ class CsvLayout:
 
     @property
     def skipped(self) -> int | list[int] | None:
-        """The rows to leave out, as `skiprows` takes them; the header's own where it is named."""
+        """Rows to leave out, as for `skiprows`; with those of the header if names are given."""
         skipped = [*range(self.skipped_lines), *self.dropped]
         if self.names:
             skipped = sorted({*skipped, *range(self.skipped_lines, self.data_start)})
@@ -94,12 +94,12 @@ class CsvLayout:
 def find_layout(
     text: str, *, is_whole: bool, may_be_aligned: bool = False
 ) -> tuple[CsvLayout, ...]:
-    """Returns the layout that the start of a file shows, one for each table in it.
+    """Return one layout for each table that the start of a file shows.
 
     Args:
         text: the decoded start of the file.
-        is_whole: whether that is all of it; otherwise the last line is cut and left out.
-        may_be_aligned: whether columns parted by runs of blanks alone are looked for.
+        is_whole: whether the text is the entire file; otherwise the last line is cut and left out.
+        may_be_aligned: whether to look for columns separated only by runs of blanks.
     """
     if not is_whole:
         text = text[: max(text.rfind("\n"), text.rfind("\r")) + 1] or text
@@ -127,10 +127,10 @@ def _layouts(
         rows, is_whole = rows[:_SEARCHED_ROWS], False
     comments = _leading_comments(rows)
     width = max(map(len, rows[:50]), default=0)
-    # What is no row of a table is blank in the grid: comments, and the line that names the sign.
+    # Lines that are not table rows are blank in the grid: comments, rules, the separator line.
     is_left = [at < dialect.sep_lines or is_rule(row) or _is_comment(row, width, comments)
                for at, row in enumerate(rows)]  # fmt: skip
-    # Without a separator a line is one cell, whatever signs are in it.
+    # Without a separator a line is one cell, whatever characters are in it.
     most = None if dialect.agreement or dialect.separator == BLANKS else 1
     grid = [
         [] if left else figure_cells(row[:most]) for row, left in zip(rows, is_left, strict=True)
@@ -189,9 +189,9 @@ def _layout(
 
 
 def _drawn(found: CsvLayout, data: list[list[str]]) -> CsvLayout:
-    """Returns the layout without the columns beyond the lines that a table is drawn with.
+    """Return the layout without the columns outside the lines of a drawn table.
 
-    Such lines stand at both ends of each row, and blanks around the names.
+    Such lines are at both ends of each row, and blanks around the names.
     """
     header = found.header
     outside = [place for place, name in enumerate(header) if not name.strip() and
@@ -226,7 +226,7 @@ def _as_part(
     block: SheetBlock,
     columns: tuple[int, int],
 ) -> CsvLayout:
-    """Returns the layout of one of several tables, with the rows it has to give."""
+    """Return the layout of one of several tables, with the rows that its load must return."""
     left, right = columns
     bottom = block.bottom or len(rows)
     body = [
@@ -259,7 +259,7 @@ def _as_part(
 
 
 def _own_names(header: Sequence[str]) -> tuple[str, ...]:
-    """Returns the names of a table beside another one, which pandas would number on."""
+    """Return the names of a table beside another one; pandas would continue its numbering."""
     counts: Counter[str] = Counter()
     names = []
     for place, cell in enumerate(header):
@@ -270,7 +270,7 @@ def _own_names(header: Sequence[str]) -> tuple[str, ...]:
 
 
 def _aligned_layout(aligned: AlignedText) -> CsvLayout:
-    """Returns the layout of columns that stand at fixed places."""
+    """Return the layout of columns at fixed positions."""
     grid = [figure_cells(row) for row in aligned.rows]
     block = find_blocks(_rectangle(grid))[0]
     header = block.header
@@ -297,7 +297,7 @@ def _aligned_layout(aligned: AlignedText) -> CsvLayout:
 
 
 def figure_cells(row: list[str]) -> list[str | None]:
-    """Returns the cells as the model of layout takes them: blank ones None, figures marked."""
+    """Return the cells for the model of layout: blank ones as `None`, figures marked."""
     return [_cell(text) for text in row]
 
 
@@ -323,7 +323,7 @@ def _rectangle(grid: list[list[str | None]]) -> list[list[str | None]]:
 
 
 def _leading_comments(rows: list[list[str]]) -> int:
-    """Returns how many lines of remarks, each with a hash sign, stand above the header."""
+    """Return the number of remarks, lines with a hash sign, above the header."""
     filled = [row for row in rows if any(row)]
     comments = 0
     while comments < len(filled) and filled[comments][0].startswith("#"):
@@ -339,15 +339,15 @@ def _leading_comments(rows: list[list[str]]) -> int:
 
 
 def is_rule(row: Sequence[str]) -> bool:
-    """Says whether a row only draws a line, such as the one below a header."""
+    """Return whether a row only draws a line, such as the one below a header."""
     return bool(row) and _RULE.fullmatch(" ".join(row)) is not None
 
 
 def _is_comment(row: list[str], width: int, leading: int) -> bool:
-    """Says whether a row is a remark: it begins with a hash sign and is no record.
+    """Return whether a row is a remark: it begins with a hash sign and is not a record.
 
     Args:
-        row: in question.
+        row: the row to check.
         width: fields of the widest of the first rows.
         leading: remarks above the header.
     """

@@ -24,10 +24,10 @@ __all__ = ["RowScan", "scan_rows"]
 _LISTED_LINES = 5
 _FOOTER_ROWS = 200
 _REPEATS = 100
-"""Rows left out by their number; a load line that names more would be no line."""
+"""Most rows left out by their number; more would not fit in a load line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")
 _ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#|---|===|___")
-"""Line ends that only a parser counts right, and remarks."""
+"""Line ends that only a parser counts correctly, and remarks."""
 
 
 @dataclass(frozen=True)
@@ -38,50 +38,50 @@ class RowScan:
     long_lines: tuple[tuple[int, int], ...] = ()
     """Line number and width of the first few."""
     long_count: int = 0
-    """How many there are."""
+    """Number of such rows."""
     short_lines: tuple[tuple[int, int], ...] = ()
     """Line number and width of the first few."""
     short_count: int = 0
-    """How many there are."""
+    """Number of such rows."""
     row_count: int = 0
     """Rows of data that are not blank."""
     loaded_rows: int | None = None
-    """Rows that remain without those too long and the footer; None where the scan ended early."""
+    """Rows that remain without those too long and the footer; `None` if the scan ended early."""
     has_stray_first_row: bool = False
-    """The first row of data is too long while others fit: pandas would take it for an index."""
+    """Whether the first row of data is too long while others fit: pandas would infer an index."""
     has_row_names: bool = False
-    """Every row of data has one field more than the header: pandas makes the first the index."""
+    """Whether each row has one field more than the header: pandas makes the first the index."""
     footer_rows: int = 0
     """Rows from the first note below the table to the end, blank ones included."""
     footer: str = ""
     """The first note."""
     repeated_headers: tuple[int, ...] = ()
-    """Lines, counted from 0, on which the header comes again: files that were put together."""
+    """Lines, counted from 0, that repeat the header, as in concatenated files."""
     remarks: tuple[int, ...] = ()
-    """Rows of data, counted as `skiprows` does, that are remarks with a hash sign."""
+    """Rows of data, counted as for `skiprows`, that are remarks with a hash sign."""
     empty_rows: tuple[int, ...] = ()
-    """Those that hold separators alone, above the last row of data."""
+    """Rows that contain only separators, above the last row of data."""
     is_cut: bool = False
-    """Something stands below the last row of data."""
+    """Whether something is below the last row of data."""
     has_more_remarks: bool = False
-    """There are more remarks than are named here."""
+    """Whether there are more remarks than are listed here."""
     unnamed_empty: int = 0
-    """Empty rows, where they are too many to be named."""
+    """Number of empty rows, if there are too many to list."""
 
     @property
     def left_out(self) -> list[int]:
-        """The rows among the data that are none, as `skiprows` takes them."""
+        """Rows among the data that are not data, as for `skiprows`."""
         return sorted([*self.repeated_headers, *self.remarks, *self.empty_rows])
 
     def warnings(self) -> list[str]:
-        """Returns what to tell of the rows that don't fit."""
+        """Return the warnings about rows that don't fit."""
         texts: list[str] = []
         if self.long_lines:
             texts.append(
                 f"{_lines(self.long_lines, self.long_count)} instead of {self.expected}: the load "
                 "line leaves out rows that are too long; mend the file to keep them"
             )
-        # Where it is the custom of the file to drop empty fields at the end, it is no news.
+        # If the file usually drops empty fields at the end, short rows need no warning.
         if self.short_lines and 0 < self.short_count <= max(3, self.row_count // 10):
             lines = _lines(self.short_lines, self.short_count)
             texts.append(f"{lines} instead of {self.expected}: the rest is missing")
@@ -107,14 +107,14 @@ class RowScan:
 def scan_rows(
     source: Source, encoding: TextEncoding, layout: CsvLayout, *, stop_at: float = math.inf
 ) -> RowScan:
-    """Returns the misfits of the whole file, in constant memory.
+    """Return the misfits of the entire file, in constant memory.
 
     Args:
         source: the file.
-        encoding: of its text.
+        encoding: encoding of its text.
         layout: where the table begins, and its separator.
-        stop_at: when to end at the latest, as `time.monotonic` counts; the result then says how
-            many rows were looked at.
+        stop_at: latest end, as `time.monotonic` counts; the result then says how many rows were
+            read.
 
     Raises:
         OSError: the file can't be read.
@@ -133,14 +133,14 @@ def scan_rows(
 
 
 def _blocks(source: Source, codec: str) -> Iterator[bytes]:
-    """Yields blocks of whole lines in which separators, quotes and line ends are ASCII bytes."""
+    """Yield blocks of whole lines in which separators, quotes and line ends are ASCII bytes."""
     decode = None
     if not _ASCII_BASED.fullmatch(codec):
         decode = codecs.getincrementaldecoder(codec)("replace").decode
     kept = b""
     for chunk in source.chunks():
         kept += decode(chunk).encode("utf-8", "replace") if decode else chunk
-        # A \r in last place may be half of a line end.
+        # A \r at the end may be half of a line end.
         end = max(kept.rfind(b"\n"), kept.rfind(b"\r", 0, len(kept) - 1)) + 1
         if end:
             yield kept[:end]
@@ -150,14 +150,14 @@ def _blocks(source: Source, codec: str) -> Iterator[bytes]:
 
 
 class _Lines:
-    """The lines of a block, and of the next ones where a quoted field goes on there."""
+    """The lines of a block, and of the next ones if a quoted field continues there."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
         self._lines: deque[str] = deque()
 
     def load(self, block: bytes) -> None:
-        # Latin-1 keeps one letter a byte; the structure is in ASCII alone.
+        # Latin-1 keeps one letter per byte; the structure is only in ASCII.
         self._lines.extend(io.StringIO(block.decode("latin-1"), newline=""))
 
     @property
@@ -193,7 +193,7 @@ class _Walk:
         self._header: list[str] = []
 
     def over(self, blocks: Iterator[bytes], layout: CsvLayout) -> None:
-        """Reads the rows behind the header.
+        """Read the rows after the header.
 
         Blocks without quotes are counted as arrays; only the others are parsed row by row.
         """
@@ -257,9 +257,9 @@ class _Walk:
             self._list(line, len(row))
 
     def _count(self, block: bytes, separator: bytes) -> bool:
-        """Counts the fields of each line of a block without quotes.
+        """Count the fields of each line of a block without quotes.
 
-        Returns False, with nothing counted, where a line holds separators alone.
+        Return False, with nothing counted, if a line contains only separators.
         """
         if not block.endswith((b"\n", b"\r")):
             block += b"\n"
@@ -298,7 +298,7 @@ class _Walk:
             misfits.append((line, width))
 
     def scan(self, *, has_row_names: bool) -> RowScan:
-        """Returns what was seen, with a footer told apart from rows that are too short."""
+        """Return the findings, with a footer separated from rows that are too short."""
         footer = _footer(self.tail, self.expected) if self.is_complete else []
         first_note = footer[0][0] if footer else None
         notes = [row for _, row in footer if row]
@@ -332,7 +332,7 @@ class _Walk:
 
 
 def _footer(tail: Iterable[tuple[int, list[str]]], width: int) -> list[tuple[int, list[str]]]:
-    """Returns the notes at the end, from the first one on, blank rows between them included."""
+    """Return the notes at the end, from the first one on, blank rows between them included."""
     rows = list(tail)
     if width < 2:
         return []
@@ -341,7 +341,7 @@ def _footer(tail: Iterable[tuple[int, list[str]]], width: int) -> list[tuple[int
 
 
 def _text(cell: str) -> str:
-    """Returns the text of a cell that was read byte by byte."""
+    """Return the text of a cell that was read byte by byte."""
     return cell.encode("latin-1").decode("utf-8", "replace")
 
 

@@ -1,4 +1,4 @@
-"""A large csv file, described in one pass by the very load call that is recommended."""
+"""Profile of a large csv file, from one pass by the same load call that is recommended."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ __all__ = ["FirstRows", "StreamedPass", "misfit_warning", "streamed_table", "unp
 
 _PIECE_CELLS = 1 << 20
 _RUN_ROWS = 128
-"""pandas infers types part by part, and no part of a file with fewer than 2,000 columns is smaller,
-but for the last one."""
+"""Rows of the smallest part by which pandas infers types, apart from the last one.
+True of files with fewer than 2,000 columns."""
 _NUMBER_LIKE = re.compile(
     r"\s*([-+]?[\d.,' ]*\d[\d.,' ]*(e[-+]?\d+)?|[-+]?inf(inity)?|true|false)\s*", re.IGNORECASE
 )
@@ -41,22 +41,22 @@ _LISTED = 8
 
 @dataclass(frozen=True)
 class StreamedPass:
-    """How a large file is gone through."""
+    """Settings of the passes over a large file."""
 
     piece_cells: int = _PIECE_CELLS
-    """Cells that are held at once."""
+    """Cells kept in memory at once."""
     deadline: Deadline = field(default_factory=Deadline)
-    """Of all passes together; one piece is read in any case."""
+    """Deadline of all passes together; one piece is read in any case."""
 
 
 @dataclass(frozen=True)
 class FirstRows:
-    """What the first rows of a file told, before the passes over all of it."""
+    """Findings from the first rows of a file, before the passes over all of it."""
 
     count: int = 0
-    """How many they were."""
+    """Number of these rows."""
     numbers: NumberPlan | None = None
-    """Of the columns that pandas makes numbers of by itself."""
+    """Plan of the columns that pandas itself converts to numbers."""
     sentinels: Sentinels = field(default_factory=Sentinels)
 
 
@@ -68,17 +68,17 @@ def streamed_table(
     row_count: int | None,
     start: FirstRows | None = None,
 ) -> TableProfile:
-    """Returns the profile of a file, read in pieces; memory stays that of a piece.
+    """Return the profile of a file read in pieces, in the memory of one piece.
 
-    Columns that turn out to be numbers in a format of their own, codes or day-first dates are read
-    a second time, as the load call then makes them.
+    Columns that turn out to be numbers in their own format, codes or day-first dates are read
+    again, as the load call then returns them.
 
     Args:
         source: the file.
-        call: the load call so far; what the pass finds is added to its steps.
-        settings: how to go through it.
-        row_count: what a count of the lines gave, for a file that is not read to its end.
-        start: what the first rows told.
+        call: the load call so far; findings of the pass are added to its steps.
+        settings: settings of the passes.
+        row_count: result of a count of the lines, for a file that is not read to its end.
+        start: findings from the first rows.
 
     Raises:
         Exception: whatever pandas raises; callers wrap it in `reading`.
@@ -114,19 +114,19 @@ def streamed_table(
 
 
 def misfit_warning(error: ParserError) -> str:
-    """Returns what to say where pandas stumbles over rows that are too long."""
+    """Return the warning for rows that are too long for pandas."""
     reason = re.sub(r"^.*C error: ", "", " ".join(str(error).split()))
     return f"rows that don't fit the header are left out by the load line ({reason})"
 
 
 def unparsed_warning(names: list[str]) -> str:
-    """Returns what to say of columns of day-first dates that hold other values too."""
+    """Return the warning for columns of day-first dates that contain other values too."""
     return f"day-first dates with values that don't parse: {', '.join(map(repr, names))}"
 
 
 @dataclass
 class _Found:
-    """What the passes over a file gave."""
+    """Results of the passes over a file."""
 
     source: Source
     call: ReadCall
@@ -137,14 +137,14 @@ class _Found:
     warnings: list[str] = field(default_factory=list)
     sentinels: Sentinels = field(default_factory=Sentinels)
     layout_steps: tuple[FrameStep, ...] = ()
-    """What is done to the rows before their numbers are looked at."""
+    """Steps applied to the rows before their numbers are inspected."""
     start: frozenset[Any] = frozenset()
     """Columns that are read as text because of the first rows."""
     is_indexed: bool = False
-    """The rows have names: pandas makes an index of a column that the header does not have."""
+    """Whether the rows have names: pandas makes an index of a column that the header lacks."""
 
     def gather(self) -> None:
-        """Goes through the file, until the call gives every column one type."""
+        """Read the file, again until the call returns one type for every column."""
         self.seen, self.numbers = TablePass(), NumberStream()
         unstable: set[int] = set()
         pieces = _pieces(self.source, self.call, self.settings.piece_cells)
@@ -153,13 +153,13 @@ class _Found:
             self.is_indexed = not isinstance(piece.index, pd.RangeIndex)
             unstable |= _with_runs(self.seen.facts, piece, unstable)
         mixed = {at for at, each in enumerate(self.seen.facts.columns) if _is_mixed(each)}
-        # What pandas makes of such a column depends on where it cuts the file.
+        # pandas' type for such a column depends on where it cuts the file.
         self.call = with_text(self.call, self._labels(mixed | unstable))
         if mixed:
             self.gather()
 
     def settled(self, plan: NumberPlan, day_first: list[str]) -> NumberPlan:
-        """Reads those columns again that the first pass did not see as they are to be loaded.
+        """Read again the columns that the first pass did not see as they will be loaded.
 
         Returns:
             The plan, without what could not be checked in time.
@@ -194,7 +194,7 @@ class _Found:
         return plan
 
     def _date(self, names: list[str]) -> None:
-        """Lets the call parse day-first dates, where every value of the columns parses."""
+        """Make the call parse day-first dates, if every value of the columns parses."""
 
         def parsed(piece: pd.DataFrame) -> pd.DataFrame:
             for name in names:
@@ -217,7 +217,7 @@ class _Found:
             self.call = self.call.with_arguments(parse_dates=names, dayfirst=True)
 
     def _columns(self, call: ReadCall, names: list[Any]) -> Iterator[pd.DataFrame]:
-        """Yields some of the columns, as the layout's own steps leave them."""
+        """Yield some of the columns, as the layout's own steps leave them."""
         call = replace(call, steps=self.layout_steps)
         if not (self.is_indexed or self.layout_steps):
             call = call.with_arguments(usecols=names)
@@ -225,7 +225,7 @@ class _Found:
             yield piece[names]
 
     def _codes(self) -> list[Any]:
-        """Returns the columns of whole numbers of which some begin with a zero in the file."""
+        """Return the columns of whole numbers in which some begin with a zero in the file."""
         whole = {at for at, each in enumerate(self.seen.facts.columns) if _is_whole(each)}
         suspected, deadline = self._labels(whole), self.settings.deadline
         if not suspected or not _may_have_codes(self.source, self.call, deadline):
@@ -260,7 +260,7 @@ def _unchecked_warning(labels: list[Any]) -> str:
 
 
 def _may_have_codes(source: Source, call: ReadCall, deadline: Deadline) -> bool:
-    """Says whether some field of the file is a whole number with a zero in front."""
+    """Return whether some field of the file may be a whole number with a leading zero."""
     separator = _separator(call)
     if len(separator) > 1 or str(dict(call.arguments).get("encoding", "")).startswith(
         ("utf-16", "utf-32")
@@ -305,9 +305,9 @@ def _separator(call: ReadCall) -> str:
 
 
 def _with_runs(facts: TableFacts, piece: pd.DataFrame, known: set[int]) -> set[int]:
-    """Returns where the columns of text are in which numbers or gaps follow each other for long.
+    """Return the positions of text columns with long runs of numbers or gaps.
 
-    A part of the file that holds nothing else would not become text.
+    A part of the file that contains nothing else would not become text.
     """
     return {
         position
@@ -334,7 +334,7 @@ def _pieces(source: Source, call: ReadCall, piece_cells: int) -> Iterator[pd.Dat
     size = max(1024, piece_cells // max(1, width) // _RUN_ROWS * _RUN_ROWS)
     extra: dict[str, Any] = {"chunksize": size}
     if _is_c(call):
-        # Each piece is then judged as a whole, not in parts of pandas' own choosing.
+        # pandas then judges each piece at once, not in parts of its own choosing.
         extra["low_memory"] = False
     with contextlib.closing(call.chunks(source.path, **extra)) as pieces:
         yield from map(call.finish, pieces)

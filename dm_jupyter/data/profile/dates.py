@@ -1,6 +1,6 @@
 """Dates kept as text: one clear format, an ambiguous one, or several mixed.
 
-People write them with names of months, without signs between, or far away.
+People write them with names of months, without separators, or far from all others.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAMED = re.compile(
     r"|[^\W\d]{3,9}\.?[ -]\d{1,2}(st|nd|rd|th)?,?[ -]\d{4}.*"
 )
 _SORTABLE = re.compile(r"\d{4}-[01]\d-[0-3]\d(?:[T ][0-2]\d:[0-5]\d(?::[0-5]\d)?)?")
-"""ISO dates whose order as text is that in time, where all are of one length."""
+"""ISO dates whose order as text is that in time, if all are of one length."""
 _ENOUGH = 0.8
 _HALF = 0.5
 _LANGUAGES = (
@@ -82,13 +82,13 @@ _FIRST_DAYS = frozenset(
     [date(1, 1, 1), date(1753, 1, 1), date(1899, 12, 30), date(1899, 12, 31), date(1900, 1, 1),
      date(1900, 12, 31), date(1901, 1, 1), date(1970, 1, 1), date(2099, 12, 31)]
 )  # fmt: skip
-"""Where calendars of programs begin, and what forms accept as the last day."""
+"""First days of the calendars of programs, and what forms accept as the last day."""
 _LAST_YEARS = 2500
 _FIGURES = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})|(\d{1,2})[./-](\d{1,2})[./-](\d{4})")
 
 
 class DateKind(Enum):
-    """What a column of dates in text is; the value's `note` is for the column's line."""
+    """Kind of a column of dates in text; the value's `note` is for the column's line."""
 
     ISO = "ISO dates as text; pd.to_datetime reads them"
     DAY_FIRST = "day-first dates as text"
@@ -100,12 +100,12 @@ class DateKind(Enum):
 
     @property
     def note(self) -> str:
-        """What to say beside the column's type."""
+        """Note beside the column's type."""
         return self.value
 
 
 def iso_range(texts: Iterable[object]) -> tuple[str, str] | None:
-    """Returns the earliest and the latest of ISO dates of one form; None where one is no such date.
+    """Return the earliest and latest of ISO dates of one form; `None` if one is not such a date.
 
     Args:
         texts: all distinct values of a column.
@@ -124,12 +124,12 @@ def iso_range(texts: Iterable[object]) -> tuple[str, str] | None:
 
 
 def kind_of_dates(texts: list[str]) -> DateKind | None:
-    """Returns what kind of dates the distinct texts of a column are; None when they are none."""
+    """Return the kind of dates of a column's distinct texts; `None` if they are not dates."""
     if not texts:
         return None
     forms = [_form(text) for text in texts]
     known = [form for form in forms if form is not None]
-    # Five-digit numbers are dates only in the company of written dates.
+    # Five-digit numbers are dates only together with written dates.
     written = {form for form in known if form != "serial"}
     if not written or len(known) < _ENOUGH * len(texts):
         return None
@@ -142,7 +142,7 @@ def kind_of_dates(texts: list[str]) -> DateKind | None:
 
 
 def texts_among_dates(texts: list[str]) -> list[str]:
-    """Returns what is no date among texts of which half or more are, and two at least.
+    """Return the texts that are not dates, if half or more, and at least two, are.
 
     Args:
         texts: distinct texts of a column.
@@ -182,7 +182,7 @@ def _order(matches: list[re.Match[str]]) -> DateKind:
 
 
 def written_date(text: str) -> date | None:
-    """Returns the date of a text with day, name of the month and a year of four digits."""
+    """Return the date of a text with day, name of the month and a year of four digits."""
     match = _WRITTEN.fullmatch(text.strip()) if len(text) <= _LONGEST else None
     if match is None or match["month"].lower() not in MONTH_NUMBERS:
         return None
@@ -193,7 +193,7 @@ def written_date(text: str) -> date | None:
 
 
 def _is_compact(text: str) -> bool:
-    """Says whether a text is a date without signs between year, month and day."""
+    """Return whether a text is a date without separators between year, month and day."""
     match = _COMPACT.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         return False
@@ -208,10 +208,10 @@ def _is_compact(text: str) -> bool:
 
 
 def compact_form(numbers: Iterable[float]) -> str:
-    """Returns how whole numbers write dates, such as `YYYYMMDD`; empty where they are none.
+    """Return the format of dates as whole numbers, such as `YYYYMMDD`; empty if they are not dates.
 
     Args:
-        numbers: the distinct values of a column; a single one tells nothing.
+        numbers: the distinct values of a column; a single one proves nothing.
     """
     texts = [str(int(number)) for number in numbers if number >= 0 and number == int(number)]
     sizes = {len(text) for text in texts}
@@ -225,10 +225,10 @@ def compact_form(numbers: Iterable[float]) -> str:
 
 
 def far_dates(texts: Iterable[str]) -> list[str]:
-    """Returns dates that stand for "no date": 9999-12-31 or 1900-01-01, far from all others.
+    """Return dates that mean "no date": 9999-12-31 or 1900-01-01, far from all others.
 
     Args:
-        texts: distinct values of a column; those that are no dates in figures are passed over.
+        texts: distinct values of a column; those that are not dates in figures are skipped.
     """
     far: list[tuple[str, int]] = []
     years: list[int] = []

@@ -1,4 +1,4 @@
-"""How many distinct values a stream holds: exact as long as memory lasts, then an estimate."""
+"""Counts of a stream's distinct values: exact as long as memory lasts, then an estimate."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class HashRoom:
     """Memory that the columns of a table share for the hashes of their values."""
 
     def __init__(self, hashes: int = 12_000_000) -> None:
-        """Starts with nothing taken.
+        """Start with nothing used.
 
         Args:
-            hashes: how many of eight bytes there may be, over all columns.
+            hashes: most hashes of eight bytes each, over all columns.
         """
         self.left = hashes
 
 
 class DistinctCounter:
-    """Counts distinct 64-bit hashes.
+    """Counter of distinct 64-bit hashes.
 
     Beyond its room it keeps only the hashes below a threshold, which it halves as often as needed
-    (Wegman's adaptive sampling; Flajolet, Computing 43, 1990). Of 1,000,000 kept hashes the
-    estimate is off by about 0.1 %, of 8,192 by about 1.2 %. While nothing is thrown away the count
-    is exact but for collisions: one in three million values has a probability of 2.4e-7.
+    (Wegman's adaptive sampling; Flajolet, Computing 43, 1990). With 1,000,000 kept hashes the
+    estimate is off by about 0.1 %, with 8,192 by about 1.2 %. While nothing is discarded the count
+    is exact except for collisions: one in three million values has a probability of 2.4e-7.
     """
 
     def __init__(self, room: HashRoom) -> None:
-        """Starts empty.
+        """Start empty.
 
         Args:
             room: shared with the other columns of the table.
@@ -48,7 +48,7 @@ class DistinctCounter:
         self._halvings = 0
 
     def add(self, hashes: np.ndarray[Any, Any]) -> None:
-        """Takes hashes (uint64, repeated ones allowed)."""
+        """Add hashes (uint64, repeated ones allowed)."""
         kept = self._below(hashes)
         self._runs.append(kept)
         self._size += len(kept)
@@ -56,7 +56,7 @@ class DistinctCounter:
             self._merge()
 
     def count(self) -> int:
-        """Returns the number of distinct hashes, rounded to the sampling rate once estimated."""
+        """Return the number of distinct hashes, rounded to the sampling rate once estimated."""
         self._merge()
         return self._merged << self._halvings
 
@@ -75,7 +75,7 @@ class DistinctCounter:
             return
         runs, self._runs = self._runs, []
         merged = np.concatenate(runs)
-        del runs  # of a large column they are as large as what is made of them
+        del runs  # for a large column they are as large as the merged array
         merged.sort()  # np.unique builds a hash table, which is several times slower here
         is_new = np.ones(len(merged), dtype=bool)
         is_new[1:] = merged[1:] != merged[:-1]
@@ -90,7 +90,7 @@ class DistinctCounter:
 
 
 def hashes_of(values: pd.Index[Any]) -> np.ndarray[Any, Any]:
-    """Returns one uint64 a value; equal numbers have equal hashes, whatever their type.
+    """Return one uint64 per value; equal numbers have equal hashes, whatever their type.
 
     Args:
         values: none of them missing.
@@ -102,7 +102,7 @@ def hashes_of(values: pd.Index[Any]) -> np.ndarray[Any, Any]:
         floats = array.astype(np.float64) + 0.0
         bits = floats.view(np.uint64)
         if array.dtype.kind != "b":
-            # A double holds no more than 53 bits, so larger integers go by their own.
+            # A double represents no more than 53 bits, so larger integers use their own.
             large = np.abs(floats) > _EXACT_INTEGERS
             if large.any():
                 bits = np.where(large, array.astype(np.uint64), bits)
@@ -116,7 +116,7 @@ def hashes_of(values: pd.Index[Any]) -> np.ndarray[Any, Any]:
 
 
 def _mixed(bits: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Returns the bits spread evenly over 64 (the finalizer of SplitMix64)."""
+    """Return the bits spread evenly over 64 (the finalizer of SplitMix64)."""
     mixed = bits + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

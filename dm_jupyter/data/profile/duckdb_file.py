@@ -24,7 +24,7 @@ __all__ = ["profile_duckdb"]
 _MAX_TABLES = 300
 _BUDGET_S = 8.0
 _LOADED_CELLS = 5_000_000
-"""Cells up to which a table has code that loads it whole; larger ones are queried."""
+"""Most cells of a table with code that loads all of it; larger ones are queried."""
 _FEW = 6
 _COLUMNS_A_QUERY = 50
 _TEXT_CHARS = 80
@@ -32,7 +32,7 @@ _WAY_OUT = (
     "The database is damaged, open in another program, encrypted, or written by a newer DuckDB."
 )
 _CONFIG: dict[str, Any] = {
-    # Views of a database that someone else made may read files and load extensions.
+    # Views of an untrusted database may read files and load extensions.
     "enable_external_access": "false",
     "autoload_known_extensions": "false",
     "autoinstall_known_extensions": "false",
@@ -41,7 +41,7 @@ _CONFIG: dict[str, Any] = {
     "lock_configuration": "true",
 }
 _ORDERED = re.compile(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DECIMAL\(.*\)|FLOAT|DOUBLE|DATE|TIME.*")
-"""Types of which the smallest and the largest value say something."""
+"""Types whose smallest and largest values are meaningful."""
 _LISTED = """
 SELECT schema_name, table_name, false FROM duckdb_tables()
 WHERE database_name = current_database() AND NOT internal
@@ -60,7 +60,7 @@ WHERE database_name = current_database() AND schema_name = ? AND table_name = ?
 
 
 def profile_duckdb(source: Source) -> FileProfile:
-    """Returns the profile of a database; it is opened read only, and nothing beside it is read.
+    """Return the profile of a database, opened read only; no other file is read.
 
     Raises:
         DataFileError: the database is damaged, in use, or of another version.
@@ -91,7 +91,7 @@ def profile_duckdb(source: Source) -> FileProfile:
 def _profile_table(
     connection: DuckDBPyConnection, source: Source, row: Sequence[Any], ends: float
 ) -> TableProfile:
-    """Returns a table's profile; a view's has no values, for what it would run is anyone's."""
+    """Return a table's profile; a view's has no values, as its query is untrusted."""
     schema, name, is_view = row
     found = connection.execute(_COLUMNS, [schema, name]).fetchall()
     columns = tuple(ColumnProfile(column, kind) for column, kind in found)
@@ -125,7 +125,7 @@ def _profile_table(
 def _with_keys(
     connection: DuckDBPyConnection, profile: TableProfile, schema: str, name: str
 ) -> TableProfile:
-    """Returns the table with its declared keys."""
+    """Return the table with its declared keys."""
     found = connection.execute(_KEYS, [schema, name])
     words = [column[0] for column in found.description or ()]
     foreign: list[ForeignKey] = []
@@ -143,7 +143,7 @@ def _with_keys(
 def _with_values(
     connection: DuckDBPyConnection, table: str, columns: Sequence[ColumnProfile]
 ) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with what all rows hold: missing, distinct, smallest and largest."""
+    """Return the columns with missing and distinct counts and extremes of all rows."""
     described: list[ColumnProfile] = []
     for start in range(0, len(columns), _COLUMNS_A_QUERY):
         part = columns[start : start + _COLUMNS_A_QUERY]
@@ -186,7 +186,7 @@ def _rows(
 
 
 def _plain(value: object) -> Any:
-    """Returns a value as JSON can hold it; a decimal as a number."""
+    """Return a value as JSON can represent it; a decimal as a number."""
     if type(value).__name__ == "Decimal":
         return float(value)  # type: ignore[arg-type]
     return scalar(value)

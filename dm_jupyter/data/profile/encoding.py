@@ -1,6 +1,6 @@
-"""Which encoding a text file is in: UTF-8 first, then what the bytes allow.
+"""Detection of a text file's encoding: UTF-8 first, then what the bytes allow.
 
-Of the single-byte code pages, that one which makes words of the bytes: Windows, Macintosh or DOS.
+Of the single-byte code pages (Windows, Macintosh, DOS), it picks the one that yields words.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _BOMS = (
 )
 _DETECTOR_BYTES = 64 * 1024
 _LISTED_LINES = 5
-# Code pages that files in the wild are in; the detector also offers DOS and Mac pages, which on
-# a short text score as well as the right one.
+# Code pages of files in the wild. The detector also offers DOS and Mac pages, which on a short text
+# score as well as the correct one.
 _PLAUSIBLE = frozenset(
     [
         "cp1250",
@@ -58,44 +58,44 @@ _PLAUSIBLE = frozenset(
 )
 _WESTERN = "cp1252"
 _PAGES = (_WESTERN, "mac_roman", "cp850", "cp437")
-"""Of Windows, old Macintosh programs and DOS; the first of two that read as well is named."""
+"""Code pages of Windows, old Macintosh programs and DOS; of equally good ones the first wins."""
 _FREQUENT = {**dict.fromkeys("äöüéß", 4), **dict.fromkeys("èàçáóíñãøåæÄÖÜÉÅÆØÇ", 3)}
-"""How common a letter is in western languages; another one counts 1."""
+"""How common a letter is in western languages; any other counts 1."""
 _LEAST_BAD, _MOST_BAD = 0.15, 0.05
-"""Shares of signs that make no word: in the reading that is dropped, and in the one taken."""
+"""Shares of signs that form no word: in the rejected reading, and in the accepted one."""
 _NAMED_WORDS = 3
 _USUAL = 2
-"""Mean of the frequencies above, of letters in a page that is sure."""
+"""Mean of the frequencies above, for the letters in a page that is sure."""
 _FEW_BYTES = 60
 _INSIDE = frozenset("’'´`-‐\u00ad·")
-"""Signs that stand between the letters of a word."""
+"""Signs that occur between the letters of a word."""
 _ALONE = frozenset("іІ")
 """Rarer letters of Cyrillic that are words by themselves."""
 
 
 @dataclass(frozen=True)
 class TextEncoding:
-    """An encoding and how pandas is told of it."""
+    """An encoding and its arguments for pandas."""
 
     codec: str
     """Python's name for decoding here; `utf-8-sig` for a byte order mark."""
     argument: str | None = None
-    """Value of pandas' `encoding`; None where its default reads the file."""
+    """Value of pandas' `encoding`; `None` if its default reads the file."""
     errors: str = "strict"
-    """`replace` when some lines can't be decoded."""
+    """`replace` if some lines can't be decoded."""
     warnings: tuple[str, ...] = ()
 
 
 @dataclass
 class _Scan:
-    """What one pass over the bytes saw."""
+    """Findings of one pass over the bytes."""
 
     is_utf8: bool = True
     nul_count: int = 0
     has_c1: bool = False
     """Whether a byte between 0x80 and 0x9f occurs, where latin-1 has control characters."""
     suspects: bytes = b""
-    """The first lines that hold a byte above 127: a detector learns nothing from the others."""
+    """The first lines with a byte above 127: a detector learns nothing from the others."""
     bad_lines: list[int] = field(default_factory=list)
     bad_line_count: int = 0
     good_line_count: int = 0
@@ -103,7 +103,7 @@ class _Scan:
 
 
 def detect_encoding(source: Source) -> TextEncoding:
-    """Returns the encoding of a text file, with what a reader should be warned of.
+    """Return the encoding of a text file, with warnings for its reader.
 
     Raises:
         OSError: the file can't be read.
@@ -134,7 +134,7 @@ def detect_encoding(source: Source) -> TextEncoding:
 
 
 def _checked_bom(source: Source, codec: str, argument: str | None) -> TextEncoding:
-    """Returns the encoding a byte order mark claims; damaged text behind it is replaced."""
+    """Return the encoding a byte order mark claims; damaged text after it is replaced."""
     decoder = codecs.getincrementaldecoder(codec)()
     try:
         for block in source.chunks():
@@ -147,7 +147,7 @@ def _checked_bom(source: Source, codec: str, argument: str | None) -> TextEncodi
 
 
 def _wide_without_bom(head: bytes) -> str | None:
-    """Returns UTF-16 in the byte order that the zero bytes of plain letters show, if they do."""
+    """Return UTF-16 in the byte order that the zero bytes of plain letters show, if they do."""
     pairs = len(head) // 2
     if pairs < 4:
         return None
@@ -173,10 +173,10 @@ def _scan(source: Source) -> _Scan:
 
 
 def _scan_lines(source: Source, scan: _Scan) -> None:
-    """Sorts the lines that are not ASCII into valid UTF-8 and the rest."""
+    """Sort the lines that are not ASCII into valid UTF-8 and the rest."""
     scan.nul_count = 0
     with source.open() as stream:
-        # A limit keeps one endless line from being held whole.
+        # A limit keeps one endless line out of memory.
         for number, line in enumerate(iter(lambda: stream.readline(1 << 20), b""), start=1):
             scan.nul_count += line.count(0)
             if line.isascii():
@@ -209,7 +209,7 @@ def _nul_warning(count: int) -> tuple[str, ...]:
 
 
 def _legacy_codec(scan: _Scan) -> str:
-    """Returns the code page: the detector's best plausible one, western ones by their bytes."""
+    """Return the code page: the detector's best plausible one, western ones by their bytes."""
     western = "cp1252" if scan.has_c1 and _decodes(scan.suspects, "cp1252") else "latin-1"
     matches = list(from_bytes(scan.suspects))
     if any(
@@ -241,7 +241,7 @@ def _decodes(sample: bytes, codec: str) -> bool:
 
 @dataclass(frozen=True)
 class OtherPage:
-    """A code page, and words by which a person sees whether it is the right one."""
+    """A code page, and words by which a person sees whether it is the correct one."""
 
     codec: str
     words: tuple[str, ...]
@@ -249,24 +249,24 @@ class OtherPage:
 
 @dataclass(frozen=True)
 class _Reading:
-    """What a code page makes of bytes."""
+    """Bytes as read in a code page."""
 
     text: str
     bad: float = 1.0
-    """Share of the signs beyond ASCII that can't stand where they do."""
+    """Share of the signs beyond ASCII in impossible positions."""
     frequency: int = 0
-    """Of the letters; higher is likelier."""
+    """Frequency of the letters; higher is likelier."""
 
 
 def _other_page(sample: bytes, codec: str) -> OtherPage | None:
-    """Returns the western page that makes words where another code page makes none.
+    """Return the western page that yields words where another code page yields none.
 
-    Bytes decide: in the page that is dropped they give control characters, signs in the midst of
-    words, or capitals behind small letters. Not covered: DOS pages of other scripts.
+    Bytes decide: in the rejected page they give control characters, signs inside words, or capitals
+    after small letters. Not covered: DOS pages of other scripts.
 
     Args:
         sample: lines with bytes beyond ASCII.
-        codec: the code page the bytes are taken to be in so far.
+        codec: the code page assumed so far.
     """
     if _read(sample, codec).bad < _LEAST_BAD:
         return None
@@ -281,13 +281,13 @@ def _other_page(sample: bytes, codec: str) -> OtherPage | None:
 
 
 def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
-    """Returns words to check where the bytes do not tell the code page; none where they do.
+    """Return words to check if the bytes do not determine the code page, else none.
 
-    A western page is sure if most of its letters are such as its languages use all the time.
+    A western page is sure if most of its letters are common in its languages.
 
     Args:
         sample: lines with bytes beyond ASCII.
-        codec: the code page the bytes are taken to be in.
+        codec: the code page assumed for the bytes.
     """
     reading = _read(sample, codec)
     words = _words(reading.text)
@@ -300,13 +300,13 @@ def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Returns the first few words with letters beyond ASCII."""
+    """Return the first few words with letters beyond ASCII."""
     words = "".join(sign if sign.isalpha() else " " for sign in text).split()
     return tuple(dict.fromkeys(word for word in words if not word.isascii()))[:_NAMED_WORDS]
 
 
 def _read(sample: bytes, codec: str) -> _Reading:
-    """Returns how well the bytes read in a code page."""
+    """Return how well the bytes read in a code page."""
     text = sample.decode(codec, "replace")
     bad = frequency = count = 0
     framed = f" {text} "
@@ -322,11 +322,11 @@ def _read(sample: bytes, codec: str) -> _Reading:
 
 
 def _is_bad(before: str, sign: str, after: str) -> bool:
-    """Says whether a sign beyond ASCII can't stand between its neighbours."""
+    """Return whether a sign beyond ASCII is impossible between its neighbours."""
     if sign == "\ufffd" or unicodedata.category(sign) == "Cc":
         return True
     if not sign.isalpha():
-        # Units and quotes stand at the ends of words, never in their midst.
+        # Units and quotes are at the ends of words, never inside.
         return before.isalpha() and after.isalpha() and sign not in _INSIDE
     if sign != "µ" and not unicodedata.name(sign, "").startswith("LATIN"):
         return _is_bad_foreign(before, sign, after)
@@ -336,7 +336,7 @@ def _is_bad(before: str, sign: str, after: str) -> bool:
 
 
 def _is_bad_foreign(before: str, sign: str, after: str) -> bool:
-    """Says whether a letter of another script stands in a word of plain small letters, or alone."""
+    """Return whether a letter of another script is in a word of plain small letters, or alone."""
     if any(near.isascii() and near.islower() for near in (before, after)):
         return True
     is_rare = "\u0400" <= sign <= "\u040f" or "\u0450" <= sign <= "\u045f"

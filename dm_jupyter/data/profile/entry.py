@@ -1,4 +1,4 @@
-"""From a path to a profile: what can be known without opening, then the reader for the content."""
+"""Path to profile: checks without opening the file, then the reader for its content."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _NEEDED = {
     "duckdb": ("duckdb", "duckdb", "a DuckDB database"),
     "html": ("lxml", "lxml", "tables of a web page (HTML)"),
 }
-"""By kind: the module that reads it, the package that brings it, and how messages call the kind."""
+"""By kind: the module that reads it, the package that provides it, and its name in messages."""
 
 
 def profile_file(
     path: Path, *, name: str | None = None, effort: Effort | None = None
 ) -> FileProfile:
-    """Returns what a model needs to know of a data file to write code that reads it.
+    """Return what a model needs to know of a data file to write code that reads it.
 
     Args:
         path: the file, as this process reaches it.
-        name: how the code will call it; None for the file's own name, as a notebook in the same
-            folder does.
-        effort: how long a large file is read, and who hears how far that is.
+        name: the file's name in generated code; `None` for its own name, as in a notebook in the
+            same folder.
+        effort: time limit for a large file, and a callback for its progress.
 
     Raises:
-        DataFileError: there is no such file, it can't be read, or it is no table; the message says
-            which and what to do.
+        DataFileError: there is no such file, it can't be read, or it is not a table; the message
+            says which and what to do.
     """
     path = Path(path)
     shown = path.name if name is None else name
@@ -71,14 +71,14 @@ def _with_effort(sniffed: Sniffed, effort: Effort) -> Sniffed:
 
 
 def check_file(path: Path, name: str) -> None:
-    """Refuses what is no readable file.
+    """Reject a path that is not a readable file.
 
     Args:
-        path: of the file.
-        name: how messages call it.
+        path: path of the file.
+        name: the file's name in messages.
 
     Raises:
-        DataFileError: with the reason.
+        DataFileError: it is not a readable file; the message says why.
     """
     try:
         if not path.exists():
@@ -96,7 +96,7 @@ def check_file(path: Path, name: str) -> None:
 
 
 def _read(sniffed: Sniffed) -> FileProfile:
-    """Returns the profile by the reader for the kind, which is loaded only now.
+    """Return the profile from the reader for the kind, which is imported only now.
 
     Raises:
         DataFileError: the file can't be read, or its reader is not installed.
@@ -117,10 +117,10 @@ def _read(sniffed: Sniffed) -> FileProfile:
 
 
 def _profile_member(path: Path, name: str, effort: Effort) -> FileProfile:
-    """Returns the profile of a file out of an archive, which lies at `path` meanwhile.
+    """Return the profile of a file from an archive, unpacked at `path`.
 
     Raises:
-        DataFileError: it is an archive itself, or as of any file.
+        DataFileError: it is an archive itself, or can't be read, as with any file.
     """
     sniffed = sniff(path, name)
     if sniffed.kind in ARCHIVE_KINDS:

@@ -1,8 +1,8 @@
-"""Whose fault it is: what a format's own library refuses is damage, all else is a bug of ours.
+"""Attribution of errors: what a format's library rejects is damage, all else is our bug.
 
-One boundary catches `Exception`, `attempted`. `reading` stands around calls of a file format's
-library alone (openpyxl, xlrd, odf, pandas' parsers, pyarrow, sqlite3, json), and calls the file
-damaged. What finds the layout, cleans and profiles runs in `attempted` itself: where it raises,
+One boundary, `attempted`, catches `Exception`. `reading` wraps only calls of a file format's
+library (openpyxl, xlrd, odf, pandas' parsers, pyarrow, sqlite3, json), and reports the file as
+damaged. Code that finds the layout, cleans and profiles runs in `attempted` itself. If it raises,
 the caller loads the table as plainly as the library does, and the profile says so.
 """
 
@@ -26,18 +26,18 @@ class Attempt:
     """How a block under `attempted` ended."""
 
     fault: Exception | None = None
-    """What it raised; None where it came to its end."""
+    """The exception it raised; `None` if it completed."""
 
 
 @contextmanager
 def attempted() -> Iterator[Attempt]:
-    """Keeps any exception of the block as a value, but for a `DataFileError`, which is meant.
+    """Keep any exception of the block as a value, except a `DataFileError`, which propagates.
 
     Readers of damaged files raise nearly everything (struct.error, KeyError, AssertionError,
     RecursionError, MemoryError …), and so may our own code on a layout that nobody foresaw.
 
     Yields:
-        How the block ended, to be asked after it.
+        How the block ended, to be read after it.
 
     Raises:
         DataFileError: as the block raised it.
@@ -48,14 +48,14 @@ def attempted() -> Iterator[Attempt]:
     except DataFileError:
         raise
     except Exception as error:  # noqa: BLE001 - the boundary of the profile
-        # Only at DEBUG: the text of an exception may hold a person's data.
+        # Only at DEBUG: the text of an exception may contain a person's data.
         _log.debug("a step of the profile failed", exc_info=True)
         attempt.fault = error
 
 
 @contextmanager
 def reading(name: str, what: str, way_out: str) -> Iterator[None]:
-    """Attributes any failure inside the block to the file; it may only hold a library's calls.
+    """Attribute any failure inside the block to the file; it may contain only a library's calls.
 
     Args:
         name: the file, as the person wrote it.
@@ -83,7 +83,7 @@ def reading(name: str, what: str, way_out: str) -> Iterator[None]:
 
 
 def needs_package(name: str, format_name: str, package: str) -> DataFileError:
-    """Returns the error for a format whose reader is not installed."""
+    """Return the error for a format whose reader is not installed."""
     return DataFileError(
         f"{name}: reading {format_name} needs the package {package}, which is not installed. "
         f"Install it with: {pip_install(package)}"

@@ -1,4 +1,4 @@
-"""Notes and legends below a table: texts that are no rows of it."""
+"""Notes and legends below a table: texts that are not rows of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOTE = re.compile(
     r"|generated|created|exported|downloaded|last updated|copyright|nota|fuente|bron|fonte)\b)",
     re.IGNORECASE,
 )
-"""How a note below a table begins."""
+"""Beginning of a note below a table."""
 _LEGEND = re.compile(
     r"\s*(legend|legende|key|abbreviations|abkürzungen|notes?|explanations?|codes)\s*:?\s*",
     re.IGNORECASE,
@@ -27,12 +27,12 @@ _FOOTER_ROWS = 200
 
 
 def is_note_text(text: str) -> bool:
-    """Says whether a text begins as notes do."""
+    """Return whether a text begins as notes do."""
     return _NOTE.match(text) is not None
 
 
 def end_of_data(body: list[list[Any]]) -> int:
-    """Returns how many rows remain without the notes and blank rows at the end."""
+    """Return the number of rows without the notes and blank rows at the end."""
     width = max((len(row) for row in body), default=0)
     end = len(body) - (find_footer(body, width)[0] if width > 1 else 0)
     while end and not filled(body[end - 1]):
@@ -41,14 +41,14 @@ def end_of_data(body: list[list[Any]]) -> int:
 
 
 def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
-    """Returns how many rows the notes below a table take, and the first of them.
+    """Return the number of rows of the notes below a table, and the first note.
 
-    A note is a text that stands alone in its row, and says that it is one, is set off by a blank
-    row, or reads as a sentence. A last row that lacks its figures is none. Blank rows between notes
+    A note is a text that is alone in its row. It also says that it is one, follows a blank row, or
+    reads as a sentence. A last row that lacks its figures is not one. Blank rows between notes
     count, those above the first do not.
 
     Args:
-        rows: of data, or the last of them.
+        rows: rows of data, or the last of them.
         width: columns of the table.
     """
     tail = rows[max(0, len(rows) - _FOOTER_ROWS) :]
@@ -63,7 +63,7 @@ def find_footer(rows: Sequence[Sequence[Any]], width: int) -> tuple[int, str]:
 
 
 def _notes(tail: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]:
-    """Returns the notes at the end of some rows, from the first one on."""
+    """Return the notes at the end of some rows, from the first one on."""
     start = len(tail)
     while start and _is_note(tail[start - 1]):
         start -= 1
@@ -81,7 +81,7 @@ def _notes(tail: Sequence[Sequence[Any]], width: int) -> Sequence[Sequence[Any]]
 
 
 def _legend(tail: Sequence[Sequence[Any]]) -> int | None:
-    """Returns where a legend begins: a word for it, below a blank row, and only texts below it."""
+    """Return where a legend begins: a word for it, below a blank row, and only texts below it."""
     for at, row in enumerate(tail):
         text = next((value for value in row if value is not None), None)
         if at and filled(row) == 1 and not filled(tail[at - 1]) and _LEGEND.fullmatch(str(text)):
@@ -103,7 +103,7 @@ def _is_note(row: Sequence[Any]) -> bool:
         return False
     if len(cells) <= 1:
         return not cells or row[0] is not None or len(row) < 2
-    # "(1)" marks a note, and is minus one at the start of a row without gaps.
+    # "(1)" marks a note, but is minus one at the start of a row without gaps.
     is_data = len(cells) == len(row) and parse_number(cells[0].strip()) is not None
     return not is_data and _NOTE.match(cells[0]) is not None and len(cells) <= 3
 

@@ -1,4 +1,4 @@
-"""What is done to a frame after it is read, each step as code and as what that code does."""
+"""Steps applied to a frame after it is read, each as source code and as a function."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FrameStep:
-    """One step; the notebook is told to run exactly what the profile ran."""
+    """One step; the notebook gets exactly the code that the profile ran."""
 
     source: str
     """The code that changes `df`."""
     run: Callable[[pd.DataFrame], pd.DataFrame]
-    """Returns the changed frame; the given one may change with it."""
+    """Function that returns the changed frame; the given one may change with it."""
 
 
 def _renamed(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def _stripped(value: object) -> object:
 
 
 LEVEL_MARK = " | "
-"""Between the levels of a name."""
+"""Separator between the levels of a name."""
 JOIN_HEADER_LEVELS = FrameStep(
     """\
 df.columns = [
@@ -66,7 +66,7 @@ df.columns = [
         ],
     ),
 )
-"""A header of several rows becomes one name a column."""
+"""Step that joins a header of several rows into one name per column."""
 
 UNIQUE_NAMES = FrameStep(
     """\
@@ -84,13 +84,13 @@ df.columns = [f"{name}.{count}" if count else name for name, count in zip(df.col
         ],
     ),
 )
-"""A name that came before gets a number, as pandas gives it where a header has one row."""
+"""Step that numbers repeated names, as pandas does for a header of one row."""
 
 NAMES_AS_TEXT = FrameStep(
     "df.columns = [str(name).strip() for name in df.columns]",
     lambda frame: _renamed(frame, [str(name).strip() for name in frame.columns]),
 )
-"""Years and dates in a header become text, and blanks around names go."""
+"""Step that turns years and dates in a header into text and strips blanks around names."""
 
 DROP_EMPTY_COLUMNS = FrameStep(
     'df = df.dropna(axis="columns", how="all")',
@@ -104,14 +104,14 @@ STRIP_TEXT = FrameStep(
     "df = df.map(lambda value: value.strip() or None if isinstance(value, str) else value)",
     lambda frame: frame.map(_stripped),
 )
-"""Nobody, person or model, looks for `"Education "`; a cell of blanks is an empty one."""
+"""Step that strips texts: nobody looks for `"Education "`, and a cell of blanks is empty."""
 
 
 def rename_columns(names: Mapping[str, str]) -> FrameStep:
-    """Returns the step that gives columns other names.
+    """Return the step that renames columns.
 
     Args:
-        names: the new ones, by those they have.
+        names: new names, by the current ones.
     """
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -121,10 +121,10 @@ def rename_columns(names: Mapping[str, str]) -> FrameStep:
 
 
 def drop_columns(names: Sequence[str]) -> FrameStep:
-    """Returns the step that leaves columns out.
+    """Return the step that drops columns.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
     """
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -134,10 +134,10 @@ def drop_columns(names: Sequence[str]) -> FrameStep:
 
 
 def split_sections(name: str) -> FrameStep:
-    """Returns the step that moves headings within the rows to a column beside what they head.
+    """Return the step that moves headings between the rows to a column beside their rows.
 
     Args:
-        name: of that column, the first; empty rows go, too.
+        name: name of that column, which comes first; empty rows are dropped, too.
     """
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -154,12 +154,12 @@ df = df[~heads].reset_index(drop=True).infer_objects()"""
 
 
 def name_rows(column: str) -> FrameStep:
-    """Returns the step that names each row by its value in a column, which stays a column.
+    """Return the step that indexes each row by its value in a column, which stays a column.
 
     The index has no name of its own: pandas would call the column ambiguous.
 
     Args:
-        column: its name; no value comes twice.
+        column: name of the column; its values are unique.
     """
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -169,10 +169,10 @@ def name_rows(column: str) -> FrameStep:
 
 
 def fill_down(names: Sequence[str]) -> FrameStep:
-    """Returns the step that repeats labels which stand once for several rows.
+    """Return the step that fills down labels written once for several rows.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
     """
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -186,10 +186,10 @@ def fill_down(names: Sequence[str]) -> FrameStep:
 
 
 def blank_numbers(names: Sequence[str | int], values: Sequence[float]) -> FrameStep:
-    """Returns the step that makes numbers which stand for "no value" missing.
+    """Return the step that makes numbers that mean "no value" missing.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
         values: the numbers.
     """
     numbers = [int(value) if value == int(value) else value for value in values]

@@ -38,14 +38,14 @@ _LEVEL_MARK = " | "
 
 
 class FigureText(str):
-    """A text of a file without types that reads as a number or a date."""
+    """A text from a file without types that reads as a number or a date."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Fill:
-    """Cells that show the value of their first one, counted from 0; ends are inside."""
+    """Merged cells that show the value of their first one; counted from 0, ends inclusive."""
 
     top: int
     left: int
@@ -53,7 +53,7 @@ class Fill:
     right: int
 
     def moved(self, rows: int, columns: int) -> Fill:
-        """Returns the same cells, counted from elsewhere."""
+        """Return the same cells, shifted by `rows` and `columns`."""
         return Fill(self.top + rows, self.left + columns, self.bottom + rows, self.right + columns)
 
 
@@ -62,13 +62,13 @@ class Header:
     """Rows of a grid, counted from 0, that name its columns."""
 
     rows: tuple[int, ...] = (0,)
-    """From the top level to the names; empty where the first row is data."""
+    """From the top level to the names; empty if the first row is data."""
     units_row: int | None = None
-    """A row below that only says in what the columns are measured."""
+    """A row below that contains only the units of the columns."""
     units: tuple[str | None, ...] = ()
-    """By column, where there is such a row."""
+    """Units by column, if there is such a row."""
     names: tuple[str, ...] = ()
-    """By column, where the header has several rows."""
+    """Names by column, if the header has several rows."""
     top: int = 0
     """The first row of the header; without one, the first of the data."""
 
@@ -85,7 +85,7 @@ class Header:
         return self.rows[-1] + 1 if self.rows else self.top
 
     def moved(self, rows: int, names: Sequence[str] = ()) -> Header:
-        """Returns the same header counted from elsewhere, with names."""
+        """Return the same header, shifted by `rows` and with names."""
         units_row = None if self.units_row is None else self.units_row + rows
         moved = tuple(row + rows for row in self.rows)
         return replace(self, rows=moved, units_row=units_row, names=tuple(names),
@@ -93,33 +93,33 @@ class Header:
 
 
 def filled(row: Sequence[Any]) -> int:
-    """Returns how many cells of a row hold something."""
+    """Return the number of cells of a row that are not empty."""
     return sum(value is not None for value in row)
 
 
 def is_text_cell(value: Any) -> bool:
-    """Says whether a cell holds a text that reads as nothing else."""
+    """Return whether a cell is a text that reads as nothing else."""
     return isinstance(value, str) and not isinstance(value, FigureText)
 
 
 def is_number(value: Any) -> bool:
-    """Says whether a cell holds a number, or a text that reads as a number or a date."""
+    """Return whether a cell is a number, or a text that reads as a number or a date."""
     return isinstance(value, FigureText) or (
         isinstance(value, Real) and not isinstance(value, bool)
     )
 
 
 def is_figure_cell(value: Any) -> bool:
-    """Says whether a cell holds a number or a time."""
+    """Return whether a cell is a number or a time."""
     return is_number(value) or isinstance(value, (date, time))
 
 
 def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> Header:
-    """Returns the header of a table that stands in the rows, titles above it or not.
+    """Return the header of the table in the rows, with or without titles above it.
 
     Args:
-        rows: of one length, from the first title on.
-        fills: cells that are shown as one, as far as they are known.
+        rows: rows of one length, from the first title on.
+        fills: merged cells, as far as they are known.
     """
     first = _first_row(rows)
     if _is_data(rows, first):
@@ -130,7 +130,7 @@ def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> He
     header = list(range(first, last + 1))
     while len(header) < _LEVELS:
         upper = header[0] - 1
-        if upper > 0 and not filled(rows[upper]):  # a blank row may stand between
+        if upper > 0 and not filled(rows[upper]):  # a blank row may be in between
             upper -= 1
             if rows[upper][0] is not None:
                 break
@@ -151,7 +151,7 @@ def find_header(rows: Sequence[Sequence[Any]], fills: Sequence[Fill] = ()) -> He
 
 
 def _is_merged_level(rows: Sequence[Sequence[Any]], index: int, fills: Sequence[Fill]) -> bool:
-    """Says whether the row above heads a group by a merged cell, which is no title over all."""
+    """Return whether the row above heads a group by a merged cell, not a title over all."""
     if index < 0 or not all(_is_label(value) for value in rows[index] if value is not None):
         return False
     across = [fill for fill in fills if fill.top == index == fill.bottom and fill.right > fill.left]
@@ -159,7 +159,7 @@ def _is_merged_level(rows: Sequence[Sequence[Any]], index: int, fills: Sequence[
 
 
 def is_header_like(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
-    """Says whether a row can head the rows below it: different short texts, side by side.
+    """Return whether a row can head the rows below it: different short texts, side by side.
 
     Args:
         row: at least as long as those below.
@@ -188,16 +188,16 @@ def spread_labels(
     *,
     is_numbered: bool = True,
 ) -> tuple[str, ...]:
-    """Returns the names that a header of several rows gives the columns, levels joined.
+    """Return the names that a header of several rows gives the columns, levels joined.
 
-    A label above a group stands once, over its first column. Merged cells say how far it reaches;
-    without any, it reaches to the next label.
+    A label above a group appears once, over its first column. Merged cells show how far it reaches.
+    Without any, it reaches to the next label.
 
     Args:
-        rows: of the table.
-        header: where it stands in them.
+        rows: rows of the table.
+        header: the header, counted in these rows.
         fills: merged cells, as far as they are known.
-        is_numbered: whether names that come again get a number, and missing ones one of their own.
+        is_numbered: whether repeated names get a number, and missing ones a generated name.
     """
     width = max(map(len, rows), default=0)
     levels: list[list[str]] = []
@@ -223,7 +223,7 @@ def spread_labels(
 
 
 def _to_the_next(labels: list[str], begun: Sequence[bool]) -> list[str]:
-    """Returns the labels with gaps filled from the left, up to where a level above begins anew."""
+    """Return the labels with gaps filled from the left, up to where a level above begins again."""
     last = ""
     spread = []
     for place, label in enumerate(labels):
@@ -259,13 +259,13 @@ def _year(value: Any, within: tuple[int, int] = _YEARS) -> bool:
 
 
 def _is_label(value: Any) -> bool:
-    """Says whether a cell can head a column: text, or a whole number such as a year."""
+    """Return whether a cell can head a column: text, or a whole number such as a year."""
     return is_text_cell(value) or _year(value)
 
 
 def _first_row(rows: Sequence[Sequence[Any]]) -> int:
-    """Returns the first row that is about as wide as the table."""
-    # Every cell has a voice, not every row: a table counts for more than the remarks above it.
+    """Return the first row that is about as wide as the table."""
+    # Cells count, not rows, so that a table outweighs the remarks above it.
     widths = sorted(width for width in map(filled, rows) for _ in range(width) if width > 1)
     if not widths:
         return next((index for index, row in enumerate(rows) if filled(row)), 0)
@@ -278,12 +278,12 @@ def _first_row(rows: Sequence[Sequence[Any]]) -> int:
 
 
 def _lacks_first(row: Sequence[Any], usual: int) -> bool:
-    """Says whether a row names all columns but the first, as above an index."""
+    """Return whether a row names all columns but the first, as above an index."""
     return len(row) == usual and row[0] is None and all(map(is_text_cell, row[1:]))
 
 
 def _is_remark(rows: Sequence[Sequence[Any]], index: int, usual: int) -> bool:
-    """Says whether a row is a label and its value, or a title with a gap, above a wider header."""
+    """Return whether a row is a label and its value, or a gapped title, above a wider header."""
     width = filled(rows[index])
     if width >= usual:
         return False
@@ -297,7 +297,7 @@ def _is_remark(rows: Sequence[Sequence[Any]], index: int, usual: int) -> bool:
 
 
 def _is_headed_data(rows: Sequence[Sequence[Any]], index: int) -> bool:
-    """Says whether a row holds figures already, each below a text that can name it."""
+    """Return whether a row already contains figures, each below a text that can name it."""
     figures = [p for p, value in enumerate(rows[index]) if is_number(value)]
     if index == 0 or not figures or all(_is_label(v) for v in rows[index] if v is not None):
         return False
@@ -306,10 +306,10 @@ def _is_headed_data(rows: Sequence[Sequence[Any]], index: int) -> bool:
 
 
 def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
-    """Says whether what stands where a header would is data.
+    """Return whether the row in the header's position is data.
 
-    It is where it holds only numbers, and not a run such as years; or a number or date above a
-    column of them that no name could be.
+    It is data if it contains only numbers that are not a run such as years. It is also data if a
+    number or date that can't be a name is above a column of them.
     """
     row = rows[first] if first < len(rows) else []
     cells = [value for value in row if value is not None]
@@ -332,9 +332,9 @@ def _is_data(rows: Sequence[Sequence[Any]], first: int) -> bool:
 
 
 def _comes_again(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
-    """Says whether a row of texts has most of them in common with its columns: it is one of them.
+    """Return whether most texts of a row appear again in their columns, so that it is data.
 
-    The same row again is a header that files were put together with.
+    A repetition of the entire row is a header of concatenated files.
     """
     others = [line for line in body if list(line) != list(row)]
     again = [place for place, cell in enumerate(row) if any(line[place] == cell for line in others)]
@@ -342,7 +342,7 @@ def _comes_again(row: Sequence[Any], body: Sequence[Sequence[Any]]) -> bool:
 
 
 def _is_run(figures: Sequence[Any]) -> bool:
-    """Says whether numbers follow each other as years and numbered columns do."""
+    """Return whether numbers follow each other as years and numbered columns do."""
     try:
         numbers = [int(value) for value in figures]
         if any(float(value) != number for value, number in zip(figures, numbers, strict=True)):
@@ -353,7 +353,7 @@ def _is_run(figures: Sequence[Any]) -> bool:
 
 
 def _is_lower_level(rows: Sequence[Sequence[Any]], index: int) -> bool:
-    """Says whether a row continues the header: labels only, above columns of numbers."""
+    """Return whether a row continues the header: labels only, above columns of numbers."""
     if index >= len(rows):
         return False
     row, body = rows[index], [line for line in rows[index + 1 :][:_BODY_ROWS] if filled(line) > 1]
@@ -361,9 +361,9 @@ def _is_lower_level(rows: Sequence[Sequence[Any]], index: int) -> bool:
     if len(labelled) < 2 or not body or not all(_is_label(row[p]) for p in labelled):
         return False
     if all(is_text_cell(row[p]) and is_missing_word(row[p]) for p in labelled):
-        return False  # data that is missing
+        return False  # missing data
     if not all(is_text_cell(row[p]) for p in labelled):
-        # Years are also figures: a header where they stand below groups, and row labels begin left.
+        # Years are also figures: a header if they are below groups, and row labels begin left.
         return labelled[0] > 0 and any(rows[index - 1][p] is None for p in labelled)
     if _is_repeated(rows, index) or _continues_below(rows[index - 1], row, body):
         return False
@@ -374,10 +374,10 @@ def _is_lower_level(rows: Sequence[Sequence[Any]], index: int) -> bool:
 def _continues_below(
     above: Sequence[Any], row: Sequence[Any], body: Sequence[Sequence[Any]]
 ) -> bool:
-    """Says whether a row of texts, below names of all columns, is data all the same.
+    """Return whether a row of texts, below names of all columns, is data nevertheless.
 
-    It is where more digits than letters stand above figures, such as "<0.05", or where a code or
-    word looks like those below it, as "P01" above "P02".
+    It is data if a text with more digits than letters is above figures, such as "<0.05". It is also
+    data if a code or word looks like those below it, as "P01" above "P02".
     """
     if None in above or len(set(map(str, above))) < len(above):
         return False
@@ -396,19 +396,19 @@ def _continues_below(
 
 
 def _shape(text: str) -> str:
-    """Returns a text with all letters the same, and all digits."""
+    """Return a text with every letter replaced by "a" and every digit by "0"."""
     return "".join("a" if c.isalpha() else "0" if c.isdecimal() else c for c in text.strip())
 
 
 def _is_repeated(rows: Sequence[Sequence[Any]], index: int) -> bool:
-    """Says whether a row is the same as the one above it: files that were put together."""
+    """Return whether a row is the same as the one above it, as in concatenated files."""
     return list(rows[index]) == list(rows[index - 1])
 
 
 def _names_row_labels(
     above: Sequence[Any], labelled: list[int], body: Sequence[Sequence[Any]]
 ) -> bool:
-    """Says whether a row names the label columns at the left, under one title for all of them.
+    """Return whether a row names the label columns at the left, under one title for all of them.
 
     Such as `Area | Measure` below `Time period | | 2014 | 2015`.
     """
@@ -429,9 +429,9 @@ def _is_figure_below(body: Sequence[Sequence[Any]], position: int) -> bool:
 def _is_units(
     rows: Sequence[Sequence[Any]], index: int, header: Sequence[int], fills: Sequence[Fill]
 ) -> bool:
-    """Says whether a row only says in what the columns of figures below it are measured.
+    """Return whether a row contains only the units of the columns of figures below it.
 
-    Each column has a name of its own above; where it has not, the unit is part of the name.
+    Each column must have its own name above; otherwise the unit is part of the name.
     """
     if index >= len(rows):
         return False
@@ -453,7 +453,7 @@ def _is_units(
 
 
 def _is_upper_level(rows: Sequence[Sequence[Any]], index: int, last: int) -> bool:
-    """Says whether the row above heads groups of columns: labels over all of them, with gaps."""
+    """Return whether the row above heads groups of columns: labels over all of them, with gaps."""
     if index < 0:
         return False
     row = rows[index]

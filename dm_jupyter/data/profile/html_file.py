@@ -27,7 +27,7 @@ from dm_jupyter.data.profile.table_pass import LookedAt, table_of
 __all__ = ["profile_html"]
 
 _read_html: Any = pd.read_html
-"""Its stubs know neither a page in bytes nor thousands without a mark."""
+"""`pd.read_html`; its stubs know neither a page in bytes nor thousands without a mark."""
 _MAX_BYTES = 40 << 20
 _MAX_TABLES = 30
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=", re.I)
@@ -51,11 +51,11 @@ df.columns = [
         axis="columns",
     ),
 )
-"""A header of several rows becomes one name a column; a cell that spans rows is one word of it."""
+"""Step that joins a header of several rows into one name per column; a tall cell counts once."""
 
 
 def profile_html(source: Source) -> FileProfile:
-    """Returns the profile of the tables of a web page.
+    """Return the profile of the tables of a web page.
 
     Raises:
         DataFileError: there is no table, or the page is too large.
@@ -98,7 +98,7 @@ def profile_html(source: Source) -> FileProfile:
 
 
 def _is_spanning(source: Source) -> bool:
-    """Says whether a cell claims to span ten thousand rows or columns, or more."""
+    """Return whether a cell claims to span ten thousand rows or columns, or more."""
     rest = b""
     for block in source.chunks():
         if _SPAN.search(rest + block):
@@ -108,7 +108,7 @@ def _is_spanning(source: Source) -> bool:
 
 
 def _html_options(source: Source) -> dict[str, Any]:
-    """Returns what every reading of the page needs: an encoding that it does not declare itself."""
+    """Return the options for every reading of the page: an encoding that it does not declare."""
     head = source.head(4096)
     if _CHARSET.search(head) or head.startswith((b"<?xml", b"\xef\xbb\xbf", b"\xff\xfe")):
         return {}
@@ -123,10 +123,10 @@ def _read_tables(source: Source, arguments: dict[str, Any]) -> list[pd.DataFrame
 
 
 def _grids(source: Source, options: dict[str, Any]) -> list[pd.DataFrame]:
-    """Returns the tables with every cell as text, as the page shows it.
+    """Return the tables with every cell as text, as the page shows it.
 
-    One table at a time: pandas takes converters for all tables of a page, and fails where one of
-    them is narrower.
+    One table at a time: pandas takes converters for all tables of a page, and fails if one of them
+    is narrower.
     """
     parser = HTMLParser(encoding=options.get("encoding"), recover=True, no_network=True)
     with source.open() as stream:
@@ -149,7 +149,7 @@ def _grids(source: Source, options: dict[str, Any]) -> list[pd.DataFrame]:
 
 
 def _grid_of(grids: list[pd.DataFrame], position: int, shape: tuple[int, ...]) -> pd.DataFrame:
-    """Returns a table as text; an empty one where the page is too tangled to say which it is."""
+    """Return a table as text; an empty one if the page is too tangled to identify it."""
     if position < len(grids) and grids[position].shape == shape:
         return grids[position]
     return pd.DataFrame()
@@ -158,12 +158,12 @@ def _grid_of(grids: list[pd.DataFrame], position: int, shape: tuple[int, ...]) -
 def _html_table(
     source: Source, options: dict[str, Any], position: int, raw: pd.DataFrame
 ) -> TableProfile:
-    """Returns one table.
+    """Return one table.
 
     Args:
         source: the page.
-        options: what every reading of it needs.
-        position: of the table in what pandas reads.
+        options: options for every reading of it.
+        position: position of the table in pandas' result.
         raw: its cells as text.
     """
     # pandas' own default drops every comma, which makes 12,50 more than a thousand.
@@ -195,7 +195,7 @@ def _html_table(
 
 
 def _opened(source: Source) -> str:
-    """Returns code for what the page is read from; pandas does not unpack one."""
+    """Return code for the source of the page; pandas does not unpack one."""
     name = text_literal(source.name)
     return f'{_module(source)}.open({name}, "rb")' if source.compression else name
 
@@ -206,7 +206,7 @@ def _module(source: Source) -> str:
 
 
 def _has_header_below(raw: pd.DataFrame) -> bool:
-    """Says whether a table without header cells has its header as the first row."""
+    """Return whether a table without header cells has its header as the first row."""
     if len(raw) < 2 or any(isinstance(label, (str, tuple)) for label in raw.columns):
         return False
     first = [str(cell).strip() for cell in raw.iloc[0]]
@@ -217,7 +217,7 @@ def _has_header_below(raw: pd.DataFrame) -> bool:
 
 
 def _marks(body: pd.DataFrame) -> dict[str, str | None]:
-    """Returns the marks within numbers, where every number of the table agrees with them."""
+    """Return the marks within numbers, if every number of the table agrees with them."""
     cells = [str(cell).strip() for cell in body.to_numpy().ravel()]
     marked = [cell for cell in cells if _NUMBER.fullmatch(cell) and ("," in cell or "." in cell)]
     commas = [cell for cell in marked if "," in cell]
@@ -226,7 +226,7 @@ def _marks(body: pd.DataFrame) -> dict[str, str | None]:
     is_comma = is_comma and all(map(_COMMA.fullmatch, commas))
     if is_comma and all(map(_POINT_GROUPS.fullmatch, points)):
         return {"decimal": ",", "thousands": "." if points else None}
-    # One cell such as 3,4 in a table rules the mark out; such columns stay text, and are told.
+    # One cell such as 3,4 in a table rules the mark out; such columns stay text, and are reported.
     has_other = any(not _COMMA_GROUPS.fullmatch(cell) for cell in commas)
     if not commas or has_other:
         return {}
@@ -236,7 +236,7 @@ def _marks(body: pd.DataFrame) -> dict[str, str | None]:
 
 
 def _is_code(values: pd.Series[Any]) -> bool:
-    """Says whether digits are names rather than amounts: some begin with a zero, or are long."""
+    """Return whether digits are names rather than amounts: some begin with a zero, or are long."""
     cells = [str(cell).strip() for cell in values if str(cell).strip()]
     if not cells or not all(cell.isdecimal() for cell in cells):
         return False

@@ -1,6 +1,6 @@
-"""JSON and JSON lines: records, columns, rows by name, pandas' own orients, or records inside.
+"""JSON and JSON lines: records, columns, rows by name, pandas' own orients, or nested records.
 
-Of GeoJSON, each feature is one row, with its properties as columns and what its shape is.
+In GeoJSON, each feature is one row, with its properties and the type of its shape as columns.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _OPENERS = {None: "open", "gzip": "gzip.open", "bz2": "bz2.open", "xz": "lzma.op
 
 
 def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
-    """Returns the profile of a JSON file.
+    """Return the profile of a JSON file.
 
     Raises:
-        DataFileError: the file is no JSON, holds no records, or is too large to be parsed whole.
+        DataFileError: the file is not JSON, contains no records, or is too large to be parsed in
+            one piece.
         OSError: the file can't be read.
     """
     codec = "utf-8"
@@ -66,7 +67,7 @@ def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
 
 
 def _is_lines(source: Source, codec: str) -> bool:
-    """Says whether each of the first two lines is a JSON object by itself."""
+    """Return whether each of the first two lines is a JSON object by itself."""
     text = source.head(256 * 1024).decode(codec, "replace").strip("\ufeff \r\n\t")
     lines = [line for line in text.splitlines()[:2] if line.strip()]
     if len(lines) < 2:
@@ -78,11 +79,11 @@ def _is_lines(source: Source, codec: str) -> bool:
 
 
 def _parsed(source: Source, codec: str) -> object:
-    """Returns the whole document.
+    """Return the entire document.
 
     Raises:
         DataFileError: it is too large to be parsed in one piece.
-        ValueError: it is no JSON.
+        ValueError: it is not JSON.
     """
     size = source.unpacked_bytes()
     if size > _MAX_BYTES:
@@ -109,8 +110,8 @@ def _lines(source: Source, codec: str) -> TableProfile:
             exact = pd.DataFrame([json.loads(line) for line in stream if line.strip()])
         call, frame = _verified(source, call, exact) or (call, call.run(source.path))
         return _table(source, frame, call.source(source.name))
-    # What pandas makes of numbers in quotes, and of names that sound like times, depends on where
-    # it cuts the file.
+    # How pandas reads numbers in quotes, and names that sound like times, depends on where it cuts
+    # the file.
     return _large_lines(source, codec, call.with_arguments(dtype=False, convert_dates=False))
 
 
@@ -132,7 +133,7 @@ def _large_lines(source: Source, codec: str, call: ReadCall) -> TableProfile:
 
 
 def _line_count(source: Source) -> int | None:
-    """Returns how many records there are; None where counting them takes too long."""
+    """Return the number of records; `None` if counting them takes too long."""
     stop_at = time.monotonic() + _COUNT_SHARE * source.effort.seconds
     count = 0
     with source.open() as stream:
@@ -158,7 +159,7 @@ def _document(source: Source, codec: str, data: object) -> TableProfile:
 def _shortest(
     source: Source, codec: str, data: object, layout: JsonLayout
 ) -> tuple[pd.DataFrame, str]:
-    """Returns the frame, by `pd.read_json` where that keeps every value, and its code."""
+    """Return the frame, by `pd.read_json` if that keeps every value, and its code."""
     if layout.orient == "table":
         # Its schema says more than the values: times and categories come back as they were.
         with attempted():
@@ -175,7 +176,7 @@ def _shortest(
 def _verified(
     source: Source, call: ReadCall, exact: pd.DataFrame
 ) -> tuple[ReadCall, pd.DataFrame] | None:
-    """Returns the first call that gives what the document says, with its frame."""
+    """Return the first call that returns what the document says, with its frame."""
     options: tuple[dict[str, bool], ...] = (
         {},
         {"dtype": False},
@@ -221,7 +222,7 @@ def _parsing_code(source: Source, codec: str, expression: str) -> str:
 
 
 def _nested(columns: Iterable[ColumnProfile]) -> tuple[str, ...]:
-    """Returns a warning for columns whose cells are lists or dictionaries: they are not counted."""
+    """Return a warning for columns whose cells are lists or dictionaries: they are not counted."""
     names = [one.name for one in columns if one.unique is None and one.missing is not None]
     shown = ", ".join(map(repr, names[:8]))
     told = f"cells are lists or dictionaries in {shown}: use df.explode or pd.json_normalize"
@@ -229,10 +230,10 @@ def _nested(columns: Iterable[ColumnProfile]) -> tuple[str, ...]:
 
 
 def profile_geojson(source: Source) -> FileProfile:
-    """Returns the profile of a collection of features.
+    """Return the profile of a collection of features.
 
     Raises:
-        DataFileError: it is no JSON, has no features, or is too large to be parsed whole.
+        DataFileError: it is not JSON, has no features, or is too large to be parsed in one piece.
         OSError: the file can't be read.
     """
     if source.compression not in _OPENERS:
@@ -258,7 +259,7 @@ def profile_geojson(source: Source) -> FileProfile:
 
 
 def _features(data: object, name: str) -> list[dict[str, object]]:
-    """Returns the features.
+    """Return the features.
 
     Raises:
         DataFileError: there are none.
@@ -279,7 +280,7 @@ def _type(feature: dict[str, object]) -> object:
 
 
 def _frame(features: list[dict[str, object]], *, is_points: bool) -> pd.DataFrame:
-    """Returns what the code makes."""
+    """Return the frame that the code creates."""
     frame = pd.json_normalize([one.get("properties") or {} for one in features])  # type: ignore[misc]
     shapes = [one.get("geometry") or {} for one in features]
     frame["geometry.type"] = [shape.get("type") for shape in shapes]  # type: ignore[attr-defined]
@@ -313,7 +314,7 @@ def _code(source: Source, codec: str, *, is_points: bool) -> str:
 
 
 def _projection(data: dict[str, object]) -> tuple[str, ...]:
-    """Returns a warning where the file names a coordinate system of its own."""
+    """Return a warning if the file names a coordinate system of its own."""
     crs = data.get("crs")
     named = json.dumps(crs)[:120] if isinstance(crs, dict) else ""
     if not named or "CRS84" in named or "4326" in named:

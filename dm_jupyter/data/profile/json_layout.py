@@ -1,4 +1,4 @@
-"""How a JSON document holds a table: as records, by column, by row, or as pandas writes it."""
+"""Layouts of a table in a JSON document: as records, by column, by row, or as pandas writes it."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CLOSE = 1e-12
 
 @dataclass(frozen=True)
 class JsonLayout:
-    """One reading of a document, as code and as what that code does."""
+    """One reading of a document, as source code and as a function."""
 
     build: Callable[[Any], pd.DataFrame]
-    """Makes the frame of the parsed document; exact, and what any shorter code is compared with."""
+    """Function from the parsed document to its exact frame, which checks any shorter code."""
     code: str
-    """The expression for `df`, of `data`."""
+    """Expression for `df`, in terms of `data`."""
     orient: str | None = None
-    """With which `pd.read_json` may read it; empty for its default, None where it can't."""
+    """Orient by which `pd.read_json` may read it; empty for its default, `None` if it can't."""
     warnings: tuple[str, ...] = ()
 
 
 def find_json_layout(data: object) -> JsonLayout | None:
-    """Returns how to make a table of a parsed document; None where it holds none."""
+    """Return the layout of the table in a parsed document; `None` if it has none."""
     if isinstance(data, dict):
         return _of_pandas(data) or _of_maps(data) or _of_lists(data) or _records(data)
     if isinstance(data, list) and data and all(isinstance(row, list) for row in data):
@@ -41,9 +41,9 @@ def find_json_layout(data: object) -> JsonLayout | None:
 
 
 def is_same(frame: pd.DataFrame, exact: pd.DataFrame) -> bool:
-    """Says whether a frame holds what the document says, all values compared.
+    """Return whether a frame contains what the document says, all values compared.
 
-    ISO dates may have been parsed; a text that became a number has not kept its zeros.
+    ISO dates may have been parsed. A text that became a number has lost its zeros, so it differs.
     """
     if frame.shape != exact.shape or list(map(str, frame.columns)) != list(map(str, exact.columns)):
         return False
@@ -77,7 +77,7 @@ def _is_same_value(got: Any, exact: Any) -> bool:
 
 
 def _of_pandas(data: dict[str, Any]) -> JsonLayout | None:
-    """Returns the layout of what `DataFrame.to_json` writes with orient `split` or `table`."""
+    """Return the layout of what `DataFrame.to_json` writes with orient `split` or `table`."""
     rows, names = data.get("data"), data.get("columns")
     if not isinstance(rows, list):
         return None
@@ -96,7 +96,7 @@ def _of_pandas(data: dict[str, Any]) -> JsonLayout | None:
 
 
 def _of_maps(data: dict[str, Any]) -> JsonLayout | None:
-    """Returns the layout of a dictionary of dictionaries: rows by name, or columns by name."""
+    """Return the layout of a dictionary of dictionaries: rows by name, or columns by name."""
     outer = list(data.values())
     if len(outer) < 1 or not all(isinstance(inner, dict) and inner for inner in outer):
         return None
@@ -127,7 +127,7 @@ def _of_maps(data: dict[str, Any]) -> JsonLayout | None:
 
 
 def _is_by_row(data: dict[str, Any], every: set[str]) -> tuple[bool, str]:
-    """Says whether outer keys name rows, and in words where it can't be told from the values."""
+    """Return whether outer keys name rows, and the reason if the values can't decide it."""
     if any(isinstance(value, (dict, list)) for inner in data.values() for value in inner.values()):
         return True, ""
     if all(key.isdecimal() for key in every):
@@ -153,7 +153,7 @@ def _kind(value: Any) -> type:
 
 
 def _of_lists(data: dict[str, Any]) -> JsonLayout | None:
-    """Returns the layout of a dictionary of columns."""
+    """Return the layout of a dictionary of columns."""
     columns = list(data.values())
     if not columns or not all(isinstance(column, list) for column in columns):
         return None
@@ -165,7 +165,7 @@ def _of_lists(data: dict[str, Any]) -> JsonLayout | None:
 
 
 def _rows(data: list[Any]) -> JsonLayout | None:
-    """Returns the layout of a list of lists: a row each, the first of them names where it can."""
+    """Return the layout of a list of rows, of which the first contains the names if it can."""
     first, *others = data
     if not first or any(isinstance(value, (dict, list)) for row in data for value in row):
         return None
@@ -186,7 +186,7 @@ def _has_figures(rows: list[list[Any]]) -> bool:
 
 
 def _records(data: object) -> JsonLayout | None:
-    """Returns the layout of the longest list of records within three levels."""
+    """Return the layout of the longest list of records within three levels."""
     records, steps, others = _longest(data)
     if not records:
         return None
@@ -206,7 +206,7 @@ def _records(data: object) -> JsonLayout | None:
 
 
 def _longest(data: object) -> tuple[list[dict[str, Any]], list[str], list[str]]:
-    """Returns the longest list of records, the keys that lead to it, and those of the others."""
+    """Return the longest list of records, the keys that lead to it, and those of the others."""
     found: list[tuple[list[dict[str, Any]], list[str]]] = []
     waiting: list[tuple[object, list[str]]] = [(data, [])]
     while waiting:

@@ -1,4 +1,4 @@
-"""What can be named of data files, their columns and short texts, by their plain words.
+"""Columns and short texts of data files that can be named, by their plain words.
 
 Words compare without case and accents, in the singular, and when misspelt.
 """
@@ -48,9 +48,9 @@ class Named:
     literal: str
     """The name or value, as code would write it; cut where it is long."""
     text: str
-    """The same as it is."""
+    """The same, not cut."""
     place: str
-    """Of a value its column, of a column its table; with file and table where there are several."""
+    """A value's column, or a column's table; with file and table if there are several."""
     count: int = 0
     """Rows with the value."""
     is_column: bool = False
@@ -64,23 +64,23 @@ class Lexicon:
 
     named: dict[str, list[Named]] = field(default_factory=lambda: defaultdict(list))
     singulars: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """Plain words without a plural ending, to those that have it."""
+    """Plain words without a plural ending, mapped to those that have it."""
     sizes: dict[tuple[str, int], list[str]] = field(default_factory=lambda: defaultdict(list))
-    """First letter and length, to plain words."""
+    """First letter and length, mapped to plain words."""
     parts: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    """A word, to the plain words of several with it among them."""
+    """A word, mapped to the phrases of plain words that contain it."""
     containers: frozenset[str] = frozenset()
     """Plain names of files and tables."""
     has_all_texts: bool = True
-    """Whether every text of every column is here, so that one that is not does not exist."""
+    """Whether it has every text of every column, so that a text it lacks does not exist."""
 
     def inflected(self, words: str) -> list[Named]:
-        """Returns what differs from plain words in number only: `cats` for `cat`."""
+        """Return entries that differ from plain words in number only: `cats` for `cat`."""
         keys = self.singulars.get(singular(words), ())
         return [one for key in keys if key != words for one in self.named[key]]
 
     def similar(self, words: str) -> list[Named]:
-        """Returns what plain words may be a slip of the pen for."""
+        """Return entries that plain words may misspell."""
         if not words:
             return []
         keys = [
@@ -92,17 +92,17 @@ class Lexicon:
         return [one for key in keys for one in self.named[key]]
 
     def containing(self, words: str) -> list[Named]:
-        """Returns what has plain words among others: `Toyota Corolla` for `toyota`."""
+        """Return entries with plain words among others: `Toyota Corolla` for `toyota`."""
         keys = self.parts.get(words.split(" ", 1)[0], ())[:_MOST_COMPARED]
         found = [key for key in keys if key != words and f" {words} " in f" {key} "]
         return [one for key in found for one in self.named[key]]
 
 
 def lexicon_of(profiles: Sequence[FileProfile]) -> Lexicon:
-    """Returns what can be named of the files.
+    """Return the lexicon of the files.
 
     Args:
-        profiles: with the index of their values (see `values`).
+        profiles: profiles with the index of their values (see `values`).
     """
     columns = list(_columns(profiles))
     containers = [profile.name for profile in profiles]
@@ -120,7 +120,7 @@ def lexicon_of(profiles: Sequence[FileProfile]) -> Lexicon:
 
 
 def holds_text(column: ColumnProfile) -> bool:
-    """Returns whether a column may hold text that a question names."""
+    """Return whether a column may contain text that a question names."""
     if column.values:
         return True
     return column.minimum is None and not column.dtype.lower().startswith(_NO_TEXT)
@@ -129,13 +129,13 @@ def holds_text(column: ColumnProfile) -> bool:
 def located(
     profile: FileProfile, table: TableProfile, column: ColumnProfile, *, has_several: bool
 ) -> tuple[str, str]:
-    """Returns a column in words, and the table that it is in; the latter is empty for the only one.
+    """Return a column in words, and the table that it is in; empty for the only table.
 
     Args:
-        profile: of the file.
-        table: of the file.
-        column: of the table.
-        has_several: whether the question is about more files.
+        profile: profile of the file.
+        table: table of the file.
+        column: column of the table.
+        has_several: whether the question is about several files.
     """
     parts = []
     if len(profile.tables) > 1:
@@ -195,17 +195,17 @@ class Word:
     plain: str
     """Without case and accents."""
     start: int
-    """Place of its first character."""
+    """Index of its first character."""
     end: int
-    """Place behind its last one."""
+    """Index after its last one."""
 
 
 def words_of(text: str, most: int) -> tuple[Word, ...]:
-    """Returns the first words of a text with their places.
+    """Return the first words of a text with their positions.
 
     Args:
         text: as a person wrote it.
-        most: words; the rest is not looked at.
+        most: most words; the rest is ignored.
     """
     found: list[Word] = []
     for match in _WORD.finditer(text):
@@ -218,17 +218,17 @@ def words_of(text: str, most: int) -> tuple[Word, ...]:
 
 
 def plain_words(text: str) -> str:
-    """Returns the words of a text without case and accents, one space between them."""
+    """Return the words of a text without case and accents, one space between them."""
     return " ".join(filter(None, map(_plain, _WORD.findall(text))))
 
 
 def name_words(name: str) -> str:
-    """Returns the words of a column's name, as `plain_words`; `GrossTotal` has two."""
+    """Return the words of a column's name, as `plain_words`; `GrossTotal` has two."""
     return plain_words(_HUMP.sub(" ", name))
 
 
 def singular(words: str) -> str:
-    """Returns plain words with English plural endings taken off the last one.
+    """Return plain words with English plural endings removed from the last one.
 
     Both sides of a comparison go through it, so it need not give the true singular. Not covered:
     plurals of other languages, and irregular ones.
@@ -244,11 +244,11 @@ def singular(words: str) -> str:
 
 
 def _are_alike(one: str, other: str) -> bool:
-    """Returns whether two texts differ by a slip of the pen.
+    """Return whether two texts differ only by a typo.
 
-    One letter is left out, added, wrong or swapped with its neighbour; two slips in nine letters
-    or more. The first letter and the number of words must be the same. Texts with digits are never
-    alike: `A12` is not a misspelt `A13`.
+    In a typo, one letter is left out, added, wrong or swapped with its neighbour. Nine letters or
+    more may have two typos. The first letter and the number of words must be the same. Texts with
+    digits are never alike: `A12` is not a misspelt `A13`.
     """
     shorter = min(len(one), len(other))
     slips = 0 if shorter < 5 else 1 if shorter < 9 else 2
@@ -269,7 +269,7 @@ def _plain(word: str) -> str:
 
 
 def _slips(one: str, other: str) -> int:
-    """Returns the restricted Damerau-Levenshtein distance."""
+    """Return the restricted Damerau-Levenshtein distance."""
     before: list[int] = []
     last = list(range(len(other) + 1))
     for i, left in enumerate(one, 1):

@@ -1,12 +1,11 @@
-"""The words of a question, linked to the columns and values that they may name.
+"""Links from the words of a question to the columns and values that they may name.
 
-Facts only, and only those that the profile in the prompt does not show already: a value that the
-data spells otherwise, a quoted one that it lacks, a year outside of its dates. The profile itself
-does not depend on the question. A local model reads it while the person writes, so the links
-follow behind it.
+Links are facts that the profile in the prompt does not show already: a value that the data spells
+differently, a quoted one that it lacks, a year outside of its dates. The profile itself does not
+depend on the question. A local model reads it while the person writes, so the links follow it.
 
 Covered: text of the data and of the question is shown as a quoted literal of at most 41
-characters, control characters escaped; the whole is bounded. Not covered: synonyms, other
+characters, control characters escaped. The total is bounded. Not covered: synonyms, other
 languages' plurals, scripts without spaces between words, and values that the index leaves out.
 """
 
@@ -36,7 +35,7 @@ _QUESTION_CHARS = 6_000
 _MOST_WORDS = 400
 _PHRASE_WORDS = 8
 _GUESSED_WORDS = 4
-"""Longest phrase that is looked for among similar spellings and inside of longer values."""
+"""Most words of a phrase that is searched in similar spellings and inside longer values."""
 _MOST_PLACES = 3
 _QUOTED = re.compile(
     r"""(?<!\w)(?:"([^"\n]{1,80})"|'([^'\n]{1,80})'|`([^`\n]{1,80})`"""
@@ -57,7 +56,7 @@ zum zur wie viele viel was wer wo welche welcher welches le la les un une des du
 los las una y o es en
 """
 _COMMON = frozenset((*_ENGLISH.split(), *_OTHERS.split()))
-"""Words that a question is made of: a value or column of the same name is hardly meant."""
+"""Words that questions consist of: a value or column of the same name is hardly meant."""
 _YEAR = re.compile(r"(?<![\w.,:/-])(1[5-9]\d\d|20\d\d)(?![\w%€$]|[.,]\d)")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w:/])|"
                      r"(?<![\w.,:/-])-?\d+(?:\.\d+)?(?![\w:/%]|[.,]\d)")  # fmt: skip
@@ -65,7 +64,7 @@ _ISO_YEAR = re.compile(r"(\d{4})-\d\d")
 _YEARS = range(1500, 2101)
 _IN_YEARS = re.compile(r"year|jahr|\baño|\banno\b|\bannée|\bjaar\b|season", re.IGNORECASE)
 _NEAR_CHARS = 40
-"""Farthest from a column's name to a number that is compared with it."""
+"""Largest distance from a column's name to a number that is compared with it."""
 _COMPARED = re.compile(
     r"[^.;?!]*(?:[<>=≤≥]|\b(?:above|over|under|below|than|least|most|equals?|equal to|exceeds?"
     r"|is|of|über|unter|als|mindestens|höchstens|gleich)\b)[^.;?!]*",
@@ -80,14 +79,13 @@ _MOST = 3
 def links_text(
     question: str, profiles: Sequence[FileProfile], *, chars: int, shown: str = ""
 ) -> str:
-    """Returns one line for each fact, the most telling first; empty where there is nothing to say.
+    """Return one line for each fact, the most useful first; empty if there is nothing to say.
 
     Args:
         question: as the person wrote it.
-        profiles: of all files that it is about.
-        chars: the most of the whole; a line that does not fit is left out.
-        shown: what the prompt says of the files: a value that stands there as the question has
-            it needs no line.
+        profiles: profiles of all files that the question is about.
+        chars: most characters in total; a line that does not fit is left out.
+        shown: the prompt's text on the files; a value spelt there as in the question needs no line.
     """
     if not question.strip() or chars <= 0:
         return ""
@@ -107,22 +105,22 @@ def links_text(
 
 
 _Fact = tuple[int, str]
-"""Rank, lowest first, and what to say."""
+"""Rank, lowest first, and the text."""
 
 
 @dataclass
 class _Search:
-    """One question's way through the data; each word is explained once, by the longest phrase."""
+    """Search for one question's words in the data; the longest phrase explains a word, once."""
 
     question: str
     words: tuple[Word, ...]
     lexicon: Lexicon
     shown: str
     taken: set[int] = field(default_factory=set)
-    """Places in `words` that are explained."""
+    """Indices in `words` that are explained."""
 
     def quoted(self) -> Iterator[_Fact]:
-        """Yields what is to be said of the phrases in quotation marks."""
+        """Yield facts about the phrases in quotation marks."""
         for match in _QUOTED.finditer(self.question):
             phrase = next(filter(None, match.groups()), "")
             key = plain_words(phrase)
@@ -147,11 +145,11 @@ class _Search:
         elif inside := lexicon.containing(key):
             yield 1, f"{literal} is part of {_example(inside)}"
         elif lexicon.has_all_texts and not key.isdigit():
-            # Often the name of something that is to be made, so it comes last.
+            # Often the name of something to be created, so it comes last.
             yield 6, f"no value or column {literal}"
 
     def named(self) -> Iterator[_Fact]:
-        """Yields links of phrases that are in the data but for case, accents and number."""
+        """Yield links of phrases that are in the data except for case, accents and number."""
         for first, last, key in self._phrases(_PHRASE_WORDS):
             if first == last and (key in _COMMON or (key.isdigit() and len(key) < 4)):
                 continue
@@ -173,7 +171,7 @@ class _Search:
             self.taken.update(range(first, last + 1))
 
     def guessed(self) -> Iterator[_Fact]:
-        """Yields what names in the question may be misspelt for, or a part of."""
+        """Yield values that names in the question may misspell, or be a part of."""
         for first, last, key in self._phrases(_GUESSED_WORDS):
             phrase = self._text(first, last)
             is_name = self._is_name(first, last)
@@ -186,13 +184,13 @@ class _Search:
             self.taken.update(range(first, last + 1))
 
     def _similar(self, key: str, *, is_name: bool, is_one: bool) -> list[Named]:
-        """Returns the values that a phrase may be a slip for; words that are no names need more."""
+        """Return the values that a phrase may misspell; words that are not names need more."""
         found = [one for one in self.lexicon.similar(key) if not one.is_column]
         if is_name:
             return found
         if not is_one or len(key) < 6 or key in _COMMON:
             return []
-        # An ending more or less is another form of the word, not a slip.
+        # A different ending is another form of the word, not a typo.
         return [
             one for one in found if " " not in one.text and not _is_ending(key, one.text.casefold())
         ]
@@ -201,10 +199,10 @@ class _Search:
         return [one for one in self.lexicon.containing(key) if not one.is_column]
 
     def _told(self, phrase: str, found: Iterable[Named]) -> Iterator[_Fact]:
-        """Yields the values and columns that are written otherwise.
+        """Yield the values and columns that the data spells differently.
 
-        Told in which table a value stands that the question writes alike, a small model may count
-        the rows of that table. Over 60 questions, such lines won nothing.
+        If the spelling is the same, a line that names the value's table may make a small model
+        count the rows of that table. Over 60 questions, such lines gained nothing.
         """
         values = [one for one in found if not one.is_column]
         columns = [one for one in found if one.is_column]
@@ -214,15 +212,15 @@ class _Search:
             yield 5, f"{value_text(phrase)} → {_listed(columns)}"
 
     def _meant(self, phrase: str, found: Sequence[Named]) -> list[Named]:
-        """Returns those that a phrase may stand for; one or two letters must be written alike."""
+        """Return those that a phrase may mean; one or two letters must be written alike."""
         if len(phrase) > 2:
             return list(found)
         return [one for one in found if one.text == phrase and not phrase.islower()]
 
     def _phrases(self, most: int) -> Iterator[tuple[int, int, str]]:
-        """Yields phrases not explained yet as first and last word and plain words, longest first.
+        """Yield phrases not explained yet as first and last word and plain words, longest first.
 
-        Whoever iterates adds those that it explains to `taken`.
+        The caller adds those that it explains to `taken`.
         """
         for length in range(min(most, len(self.words)), 0, -1):
             for first in range(len(self.words) - length + 1):
@@ -256,7 +254,7 @@ def _is_ending(one: str, other: str) -> bool:
 
 
 def _listed(found: Sequence[Named]) -> str:
-    """Returns the first few with their places, and how many more there are."""
+    """Return the first few with their locations, and how many more there are."""
     found = list(dict.fromkeys(found))
     shown = "; ".join(_described(one) for one in found[:_MOST_PLACES])
     rest = len(found) - _MOST_PLACES
@@ -271,7 +269,7 @@ def _described(one: Named) -> str:
 
 
 def _example(found: Sequence[Named]) -> str:
-    """Returns the most frequent of the values, and how many more of its column there are."""
+    """Return the most frequent of the values, and how many more of its column there are."""
     best = max(found, key=lambda one: (not one.is_column, one.count))
     rest = sum((one.place, one.is_column) == (best.place, best.is_column) for one in found) - 1
     noun = f"column{'' if rest == 1 else 's'}" if best.is_column else "of its values"
@@ -280,14 +278,14 @@ def _example(found: Sequence[Named]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """What a column covers."""
+    """Range of a column."""
 
     low: float
     high: float
     text: str
     """The column with its range, for a person or a model."""
     names: tuple[str, ...]
-    """Plain words that stand for the column."""
+    """Plain words that mean the column."""
 
 
 def _ranges_missed(
@@ -296,18 +294,18 @@ def _ranges_missed(
     profiles: Sequence[FileProfile],
     taken: Collection[int] = (),
 ) -> list[tuple[int, str]]:
-    """Returns ranked lines on the years and numbers of a question that its data does not reach.
+    """Return ranked lines on a question's years and numbers outside the range of its data.
 
-    A year is compared with every column of dates or years, and named only where it is outside of
-    all of them. A number is compared with the column named before it, as in `age above 120`; not
-    with its unit, as in `5 million`. Columns of which a part of the rows was read are left out:
-    nobody knows their range.
+    A year is compared with every column of dates or years, and named only if it is outside of all
+    of them. A number is compared with the column named before it, as in `age above 120`, unless it
+    has a unit, as in `5 million`. Columns of which only a part of the rows was read are left out:
+    their range is unknown.
 
     Args:
         question: as the person wrote it.
-        words: of the question.
-        profiles: of all files that it is about.
-        taken: places in `words` that are explained already, as a column called `2012` is.
+        words: words of the question.
+        profiles: profiles of all files that the question is about.
+        taken: indices in `words` that are explained already, such as a column called `2012`.
     """
     explained = {words[place].start for place in taken}
     years, numbers = _spans(profiles)
@@ -337,7 +335,7 @@ def _line(number: str, spans: Sequence[_Span]) -> str:
 
 
 def _spans(profiles: Sequence[FileProfile]) -> tuple[list[_Span], list[_Span]]:
-    """Returns what the columns of dates and years cover, in years, and what those of numbers do."""
+    """Return the ranges of the columns of dates and years, in years, and of those of numbers."""
     years: list[_Span] = []
     numbers: list[_Span] = []
     for profile in profiles:
@@ -362,7 +360,7 @@ def _year_span(column: ColumnProfile, text: str) -> _Span | None:
         first, last = _ISO_YEAR.match(low), _ISO_YEAR.match(high)
         if first and last:
             return _Span(int(first[1]), int(last[1]), text, _names(column))
-    # A count of such a size is no year; a column of years says so.
+    # A count of such a size is not a year; the name of a column of years says so.
     is_of_years = low in _YEARS and high in _YEARS and _IN_YEARS.search(column.name)
     if isinstance(low, int) and isinstance(high, int) and is_of_years:
         return _Span(low, high, text, _names(column))
@@ -381,7 +379,7 @@ def _names(column: ColumnProfile) -> tuple[str, ...]:
 def _named_before(
     question: str, words: Sequence[Word], at: int, spans: Sequence[_Span]
 ) -> list[_Span]:
-    """Returns the columns whose name comes last before a number, in the same sentence and near."""
+    """Return the columns whose name comes last before a number, in the same sentence and near."""
     near = [word for word in words if at - _NEAR_CHARS <= word.start < word.end <= at]
     for last in range(len(near), 0, -1):
         for first in range(last):  # the longest name first

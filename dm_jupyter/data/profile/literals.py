@@ -8,17 +8,17 @@ __all__ = ["literal", "text_literal"]
 
 
 def text_literal(text: str) -> str:
-    """Returns a Python literal for the text, in double quotes where that is possible."""
+    """Return a Python literal for the text, in double quotes if possible."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A file name that is no valid UTF-8 holds lone surrogates; only repr escapes them right.
+        # A file name that is not valid UTF-8 has lone surrogates; only repr escapes them correctly.
         return repr(text)
     return json.dumps(text, ensure_ascii=False)
 
 
 def literal(value: object) -> str:
-    """Returns Python source for a text, number, `str` itself, or list or dictionary of them."""
+    """Return Python source for a text, number, `str` itself, or list or dictionary of them."""
     if value is str:
         return "str"
     if isinstance(value, str):

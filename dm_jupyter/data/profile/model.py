@@ -18,69 +18,69 @@ __all__ = [
 ]
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A cell as JSON can hold it; long text is already cut, times are ISO text."""
+"""A cell as JSON can represent it; long text is already cut, times are ISO text."""
 
 
 @dataclass(frozen=True)
 class ColumnProfile:
-    """One column, as the frame that `load_code` makes holds it (or as the database declares it)."""
+    """One column of the frame that `load_code` creates, or as the database declares it."""
 
     name: str
-    """Exactly as the code has to spell it."""
+    """Exactly as the code must spell it."""
     dtype: str
-    """pandas' word for it, or the declared SQL type."""
+    """pandas' name for it, or the declared SQL type."""
     missing: int | None = None
-    """Count of missing values; None when nobody counted."""
+    """Count of missing values; `None` if not counted."""
     unique: int | None = None
-    """Count of distinct values; None when not counted or not countable (lists)."""
+    """Count of distinct values; `None` if not counted or not countable (lists)."""
     minimum: Scalar = None
-    """Smallest number or earliest time, also of ISO dates kept as text; None for other text."""
+    """Smallest number or earliest time, also of ISO dates kept as text; `None` for other text."""
     maximum: Scalar = None
     """Largest number or latest time, as `minimum`."""
     examples: tuple[Scalar, ...] = ()
     """All distinct values when there are at most six, else three."""
     note: str | None = None
-    """What the type alone does not tell, such as "dates kept as text"."""
+    """What the type alone does not show, such as "dates kept as text"."""
     frequent: tuple[tuple[Scalar, int], ...] = ()
     """The most frequent values with their counts, most frequent first, at most six."""
     is_unique_estimated: bool = False
     """Whether `unique` is an estimate, as of a column too large to be counted exactly."""
     values: tuple[tuple[str, int], ...] = ()
-    """Short texts with their counts, by which questions are linked (see `values`); not shown."""
+    """Short texts with their counts, which link questions to cells (see `values`); not shown."""
 
 
 @dataclass(frozen=True)
 class ForeignKey:
-    """Columns of one table that point at columns of another."""
+    """Columns of one table that reference columns of another."""
 
     columns: tuple[str, ...]
-    """In this table."""
+    """Columns of this table."""
     table: str
-    """The table pointed at."""
+    """The referenced table."""
     targets: tuple[str, ...]
-    """The columns pointed at; empty when the schema leaves it to the primary key."""
+    """The referenced columns; empty if the schema implies the primary key."""
 
 
 @dataclass(frozen=True)
 class TableProfile:
-    """One sheet, table, view, or the whole of a csv file."""
+    """One sheet, table or view, or an entire csv file."""
 
     name: str
     """Sheet, table or archive member; the file's name for a format with one table."""
     row_count: int | None
-    """Rows of data, without headers; None when counting would have taken too long."""
+    """Rows of data, without headers; `None` if counting would have taken too long."""
     columns: tuple[ColumnProfile, ...] = ()
     """In the file's order."""
     sample_rows: tuple[tuple[Scalar, ...], ...] = ()
     """All rows of a small table; else the first two, some from between, and the last."""
     load_code: str | None = None
-    """Code that makes `df`; None where SQL is the way in, or nothing is there."""
+    """Code that creates `df`; `None` if the table is queried with SQL or is empty."""
     sampled_rows: int | None = None
-    """How many rows, from the first one, the statistics come from; None when from all of them."""
+    """Number of first rows that the statistics come from; `None` if from all rows."""
     is_hidden: bool = False
-    """A sheet that a person does not see when opening the workbook."""
+    """Whether a person does not see the sheet when opening the workbook."""
     is_view: bool = False
-    """A database view."""
+    """Whether it is a database view."""
     primary_key: tuple[str, ...] = ()
     """Column names; empty when none is declared."""
     foreign_keys: tuple[ForeignKey, ...] = ()
@@ -98,26 +98,27 @@ class FileProfile:
     name: str
     """How code refers to the file."""
     kind: str
-    """What it is, whatever its name says: csv, json, jsonl, geojson, parquet, feather, arrow, xlsx,
-    xlsb, xls, ods, sqlite, duckdb, stata, spss, sas7bdat, xport, xml, html, zip or tar."""
+    """Its format, whatever its name says.
+    One of csv, json, jsonl, geojson, parquet, feather, arrow, xlsx, xlsb, xls, ods, sqlite, duckdb,
+    stata, spss, sas7bdat, xport, xml, html, zip or tar."""
     size_bytes: int
-    """On disk."""
+    """Size on disk."""
     tables: tuple[TableProfile, ...] = ()
-    """Never empty, but for a database or workbook without any table."""
+    """Its tables; never empty, except for a database or workbook without any table."""
     warnings: tuple[str, ...] = ()
-    """What would make an analysis go wrong, whole-file."""
+    """What would make an analysis of the entire file wrong."""
     notes: tuple[str, ...] = ()
-    """Good to know and harmless."""
+    """Facts that are good to know and harmless."""
 
 
 def profile_to_json(profile: FileProfile) -> dict[str, object]:
-    """Returns the profile as dictionaries, lists and scalars that `json.dumps` takes."""
+    """Return the profile as dictionaries, lists and scalars that `json.dumps` accepts."""
     plain: dict[str, object] = encode_value(profile)
     return plain
 
 
 def profile_from_json(raw: object) -> FileProfile:
-    """The inverse of `profile_to_json`.
+    """Return the profile that `profile_to_json` encoded.
 
     Raises:
         ValueError: a field is missing or of the wrong kind; the message says which.

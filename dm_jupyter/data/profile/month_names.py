@@ -1,4 +1,4 @@
-"""Dates with the name of a month, in the languages of the files: read, and turned into code."""
+"""Dates with the name of a month, in the languages of the files: read, and converted by code."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ __all__ = ["MonthDates", "with_month_dates"]
 _MOST_COLUMNS = 1_000
 _NAMED_WORDS = 3
 _PATTERN = r"(\d{1,2})\D*?([^\W\d_]{3,})\D*(\d{4})"
-"""Of the load code: day, month and year of a text that is known to be a date."""
+"""Pattern of the load code: day, month and year of a text that is known to be a date."""
 
 
 @dataclass
 class MonthDates:
-    """What makes dates of a frame's texts with names of months."""
+    """Steps that convert a frame's texts with names of months to dates."""
 
     steps: tuple[FrameStep, ...] = ()
-    """Verified on every value of the frame."""
+    """Conversions, verified on every value of the frame."""
     notes: dict[int, str] = field(default_factory=dict)
-    """By column position."""
+    """Notes by column position."""
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the frame after all steps."""
+        """Return the frame after all steps."""
         for step in self.steps:
             frame = step.run(frame)
         return frame
 
 
 def with_month_dates(frame: pd.DataFrame) -> MonthDates:
-    """Returns the steps that make dates of columns in which each text is one, day first.
+    """Return the steps that convert columns in which each text is a date, day first.
 
     Not covered: two-digit years and times of day, which the texts would lose; they stay as they
     are, and `suspicions_of` notes that they are dates.
 
     Args:
-        frame: as loaded.
+        frame: the frame as loaded.
     """
     found = MonthDates()
     for position in range(min(_MOST_COLUMNS, frame.shape[1])):
@@ -70,7 +70,7 @@ def with_month_dates(frame: pd.DataFrame) -> MonthDates:
 
 
 def _dates_of(values: Iterable[object]) -> dict[str, date]:
-    """Returns the date of each distinct text; none where some value is neither date nor missing."""
+    """Return the date of each distinct text; empty if some value is neither date nor missing."""
     dates: dict[str, date] = {}
     others: set[str] = set()
     for value in values:
@@ -98,7 +98,7 @@ def _number(word: str) -> int:
 
 
 def _step(label: str | int, words: list[str], remark: str) -> FrameStep:
-    """Returns the step for one column; of the names of months, the code has those of the file."""
+    """Return the step for one column; its code has the names of months that are in the file."""
     months = {word: f"{_number(word):02}" for word in words}
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -119,7 +119,7 @@ month = parts[1].str.lower().map(months)
 
 
 def _is_right(before: pd.Series[Any], after: pd.Series[Any], dates: dict[str, date]) -> bool:
-    """Says whether each text became its date, and all else is missing."""
+    """Return whether each text became its date, and all else is missing."""
     for text, moment in zip(before.tolist(), after.tolist(), strict=True):
         meant = dates.get(text) if isinstance(text, str) else None
         if meant is None:

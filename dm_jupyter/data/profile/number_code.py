@@ -1,4 +1,4 @@
-"""From a number format to the code that reads it, and the proof that it reads every value."""
+"""Code that reads a number format, and the check that it reads every value correctly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INVISIBLE = re.compile(r"[^\S ]|[\u200b-\u200f\u2028-\u202f]")
 
 @dataclass(frozen=True)
 class _Change:
-    """One call of `Series.str`, as code and as what it does."""
+    """One call of a `Series.str` method, as source code and as an operation."""
 
     method: str
     arguments: tuple[str, ...]
@@ -52,13 +52,13 @@ class _Change:
 
 
 def _visible(text: str) -> str:
-    """Returns a literal in which blanks other than a space are written as escapes."""
+    """Return a literal in which blanks other than a space are written as escapes."""
     quoted = json.dumps(text, ensure_ascii=False)
     return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 def _changes(form: NumberFormat) -> list[_Change]:
-    """Returns what makes texts of the format such as Python writes numbers."""
+    """Return the changes that turn texts of the format into Python's notation."""
     changes = []
     if form.is_wide:
         changes.append(_Change("normalize", ("NFKC",)))
@@ -82,7 +82,7 @@ def _changes(form: NumberFormat) -> list[_Change]:
 
 
 def _removed(form: NumberFormat) -> _Change | None:
-    """Returns the change that drops currency, unit and grouping signs."""
+    """Return the change that drops currency, unit and grouping signs."""
     words = sorted((token for token in form.tokens if len(token) > 1), key=len, reverse=True)
     signs = {token for token in form.tokens if len(token) == 1} | form.spaces
     signs |= {form.grouping} - {""}
@@ -102,15 +102,15 @@ def _escaped(word: str) -> str:
 def conversion_step(
     names: Sequence[str | int], form: NumberFormat, *, remark: str, keeps: bool, coerces: bool
 ) -> FrameStep:
-    """Returns the step that makes numbers of text columns which share a format.
+    """Return the step that converts text columns of one format to numbers.
 
     Args:
-        names: of the columns.
+        names: names of the columns.
         form: their format.
-        remark: for the comment above the code; one line.
-        keeps: whether numbers among the texts, as a sheet has them, are kept as they are.
-        coerces: whether words for "missing" among the texts become NaN. Without, the code raises
-            on a text that is no number.
+        remark: comment above the code; one line.
+        keeps: whether numbers among the texts, as in a sheet, are kept as they are.
+        coerces: whether words for "missing" among the texts become NaN. Otherwise the code raises
+            on a text that is not a number.
     """
     changes = _changes(form)
     errors: Literal["coerce", "raise"] = "coerce" if coerces else "raise"
@@ -142,11 +142,11 @@ def conversion_step(
 def first_difference(
     before: pd.Series[Any], after: pd.Series[Any], form: NumberFormat
 ) -> str | None:
-    """Returns the first value that is not the number its text means; None where all are right.
+    """Return the first value that is not the number its text means; `None` if all are correct.
 
     Args:
         before: texts, numbers and missing values, in order.
-        after: what the load code made of them.
+        after: the values that the load code returned.
         form: the format the texts are in.
     """
     if len(before) != len(after) or not pd.api.types.is_numeric_dtype(after.dtype):

@@ -1,4 +1,4 @@
-"""What the texts of one column say together: numbers of one format, codes, or neither."""
+"""Inference from all texts of one column: numbers of one format, codes, or neither."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _REMEMBERED = 20
 _ENOUGH, _ENOUGH_BESIDE_WORDS, _FEW_WORDS = 0.5, 0.05, 3
 _LONG_DIGITS, _PHONE_DIGITS, _GROUPED_DIGITS = 15, 7, 9
 _SAME_DIGITS = str.maketrans("23456789", "11111111")
-"""What a number means for its column depends on where its digits and zeros stand, and on no other
-digit: one text of each form is taken apart."""
+"""Map from digits to the form of a number.
+What a number means for its column depends only on the positions of its digits and zeros, so one
+text of each form is parsed."""
 _MOST_FORMS = 20_000
-"""Of a column; texts of further forms are taken apart one by one."""
+"""Most forms of a column; texts of further forms are parsed one by one."""
 _SAME_MONEY = {"€": "EUR", "£": "GBP"}
 
 
 class NumberKind(Enum):
-    """What a column of text is."""
+    """Kind of a text column."""
 
     TEXT = "text"
     PLAIN = "numbers as code writes them"
@@ -46,34 +47,34 @@ class NumberKind(Enum):
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """How a column writes its numbers: enough to read each of them, and to generate the code."""
+    """Notation of a column's numbers: enough to read each of them, and to generate the code."""
 
     decimal: str = ""
-    """Empty where no text has one."""
+    """Decimal sign; empty if no text has one."""
     grouping: str = ""
-    """A blank stands for every kind of blank, `'` for both apostrophes."""
+    """Grouping sign; a blank means every kind of blank, `'` both apostrophes."""
     tokens: frozenset[str] = frozenset()
-    """Currency, unit and dashes for cents: what has to go."""
+    """Currency, unit and dashes for cents, which must be removed."""
     places: frozenset[str] = frozenset()
-    """Of the minus: `before`, `after`, `parentheses`."""
+    """Positions of the minus: `before`, `after`, `parentheses`."""
     minuses: frozenset[str] = frozenset()
     """Minus signs other than `-`."""
     spaces: frozenset[str] = frozenset()
     """Blanks and apostrophes inside the texts, as written."""
     markers: frozenset[str] = frozenset()
-    """What stands before exponents."""
+    """Markers before exponents."""
     is_wide: bool = False
     """Whether full-width characters occur."""
     zeros: frozenset[str] = frozenset()
     """The digit zero of each script other than ASCII."""
     currency: str = ""
-    """The one currency; empty without."""
+    """The one currency; empty if there is none."""
     unit: str = ""
-    """The one unit, `%` among them; empty without."""
+    """The one unit, possibly `%`; empty if there is none."""
 
     @property
     def is_plain(self) -> bool:
-        """Whether pandas reads it without being told anything."""
+        """Whether pandas reads it without any option."""
         return (
             self.decimal in {"", "."}
             and not (self.grouping or self.tokens or self.minuses or self.spaces or self.zeros)
@@ -83,7 +84,7 @@ class NumberFormat:
         )
 
     def value(self, text: str) -> Decimal | None:
-        """Returns the number a text means; None for text that is no number of this format."""
+        """Return the number a text means; `None` for text that is not a number of this format."""
         number = parse_number(text.strip())
         if number is None:
             return None
@@ -96,7 +97,7 @@ class NumberFormat:
 
 
 class NumberInference:
-    """Learns from the texts of a column, piece by piece, in memory that does not grow with them."""
+    """Inference from the texts of a column, piece by piece, in memory that does not grow."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -104,14 +105,14 @@ class NumberInference:
         self.numbers = 0
         self.missing: Counter[str] = Counter()
         self.others: Counter[str] = Counter()
-        """The first few texts that are no numbers."""
+        """The first few texts that are not numbers."""
         self.other_count = 0
         self.readings: dict[frozenset[SeparatorStyle], str] = {}
-        """With an example of each."""
+        """Possible readings, with an example of each."""
         self.currencies: dict[str, str] = {}
         self.units: dict[str, str] = {}
         self.has_bare = False
-        """A number other than zero without currency and unit came."""
+        """Whether a number other than zero without currency and unit was seen."""
         self.example = ""
         self._parts: dict[str, set[str]] = {
             name: set() for name in ("tokens", "places", "minuses", "spaces", "markers", "zeros")
@@ -123,10 +124,10 @@ class NumberInference:
         self._grouped_widths: set[int] = set()
 
     def add(self, texts: Mapping[str, int], *, native: int = 0) -> None:
-        """Learns from distinct texts.
+        """Learn from distinct texts.
 
         Args:
-            texts: with how often each comes.
+            texts: the texts, with their counts.
             native: values beside them that are numbers already, as in a sheet.
         """
         self.native += native
@@ -148,7 +149,7 @@ class NumberInference:
                 self._add_number(bare, number, count)
 
     def _by_form(self, texts: Mapping[str, int]) -> Mapping[str, int]:
-        """Returns one text for all of a form, with how often they come together."""
+        """Return one text for all of a form, with their total count."""
         counts: dict[str, int] = {}
         known, most = self.forms, _MOST_FORMS
         for text, count in texts.items():
@@ -198,7 +199,7 @@ class NumberInference:
             self._grouped_widths.add(number.digits)
 
     def _code_reason(self) -> str:
-        """Returns why the numbers are names of things, empty where nothing says so."""
+        """Return why the numbers are names of things; empty if nothing suggests it."""
         codes = self._codes
         alike = codes["digits"] + codes["exponent"]
         if alike == self.numbers:
@@ -216,7 +217,7 @@ class NumberInference:
         return ""
 
     def readings_left(self) -> list[SeparatorStyle]:
-        """Returns each pair of decimal and grouping sign with which every number can be read."""
+        """Return each pair of decimal and grouping sign with which every number can be read."""
         signs = {sign for texts in self.readings for pair in texts for sign in pair if sign}
         found = []
         for decimal in ["", *sorted(signs & set(".,٫"))]:
@@ -232,7 +233,7 @@ class NumberInference:
         return found
 
     def kind(self) -> tuple[NumberKind, str]:
-        """Returns what the column is, and for codes and mixtures the reason in words."""
+        """Return the kind of the column, and for codes and mixtures the reason in words."""
         if not (self.readings or self.native) or (self.other_count and not self._is_partial()):
             return NumberKind.TEXT, ""
         if self.other_count:
@@ -247,9 +248,9 @@ class NumberInference:
         return self._kind_of_signs()
 
     def _is_partial(self) -> bool:
-        """Says whether numbers are the rule, or only a few words are beside them.
+        """Return whether numbers are the rule, or the other texts are only a few words.
 
-        Words that come again and again, such as "not measured", stand in the place of a number.
+        Words that repeat often, such as "not measured", take the place of a number.
         """
         words = self.others
         is_few = len(words) <= _FEW_WORDS and self.other_count > len(words)
@@ -265,10 +266,10 @@ class NumberInference:
         return (NumberKind.PLAIN if self.format(*left[0]).is_plain else NumberKind.FORMATTED), ""
 
     def bare_below_thousand(self) -> str:
-        """Returns a whole number of at most three digits, where no longer one is without a sign.
+        """Return a whole number of at most three digits, if all longer ones have a sign.
 
-        Empty where there is none. Beside numbers of which each has a sign before its last three
-        digits, that sign parts thousands: as a decimal sign it would not be missing there.
+        Empty if there is none. If all other numbers have a sign before their last three digits,
+        that sign separates thousands: a decimal sign would not be missing from this number.
         """
         bare = [text for form, text in self.forms.items() if form.isdecimal()]
         if not bare or len(self.forms) >= _MOST_FORMS or any(len(text) > 3 for text in bare):
@@ -276,7 +277,7 @@ class NumberInference:
         return bare[0]
 
     def mixture(self) -> str:
-        """Returns what kinds of numbers are mixed, such as currencies; empty where none are."""
+        """Return what kinds of numbers are mixed, such as currencies; empty if none are."""
         if len(self.currencies) > 1:
             return "currencies"
         if self.units.keys() & ARROWS:
@@ -291,7 +292,7 @@ class NumberInference:
         return ""
 
     def format(self, decimal: str, grouping: str) -> NumberFormat:
-        """Returns the format with one of the readings left."""
+        """Return the format for one of the remaining readings."""
         parts = {name: frozenset(values) for name, values in self._parts.items()}
         return NumberFormat(
             decimal,
@@ -303,7 +304,7 @@ class NumberInference:
         )
 
     def examples(self) -> list[str]:
-        """Returns one text of each currency, unit or kind of signs, the most telling first."""
+        """Return one text of each currency, unit or kind of signs, the most telling first."""
         few = {*self.currencies.values(), *self.units.values()}
         several = len(few) > 1
         return sorted(few) if several else list(self.readings.values())

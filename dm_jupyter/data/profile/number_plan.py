@@ -1,4 +1,4 @@
-"""How the number columns of a frame are read: which stay text, which are converted, and by what."""
+"""Plan for the number columns of a frame: which stay text, which are converted, and how."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ _PART_OF_TIME = re.compile(
     r"months?|mon|mm|mo|monat|mois|days?|dd|dy|tag|jour|hours?|hh|hr|stunde|minutes?|mn|min|seconds?|ss"
 )
 MOST_COLUMNS = 3_000
-"""Columns that are looked into; as many as are described."""
+"""Most columns that are inspected; as many as are described."""
 
 
 @dataclass
 class NumberColumn:
-    """A column of text, what it holds, and how its numbers are written."""
+    """A column of text, its kind, and how its numbers are written."""
 
     label: Any
     position: int
@@ -56,21 +56,21 @@ class NumberColumn:
     kind: NumberKind
     reason: str = ""
     form: NumberFormat = field(default_factory=NumberFormat)
-    """Of plain and formatted numbers; means nothing for other kinds."""
+    """Format of plain and formatted numbers; meaningless for other kinds."""
     keeps: bool = False
-    """Numbers stand beside the texts, as in a sheet."""
+    """Whether there are numbers beside the texts, as in a sheet."""
 
     @classmethod
     def judged(
         cls, label: Any, position: int, inference: NumberInference, texts: list[str]
     ) -> NumberColumn:
-        """Returns the column with what its texts are.
+        """Return the column with the kind of its texts.
 
         Args:
-            label: of the column.
-            position: of the column.
-            inference: that has seen all of its values.
-            texts: some of them, by which dates are known.
+            label: label of the column.
+            position: position of the column.
+            inference: inference from all of its values.
+            texts: some of its texts, by which dates are recognised.
         """
         kind, reason = inference.kind()
         if kind is NumberKind.PARTIAL and kind_of_dates(texts) is not None:
@@ -85,30 +85,30 @@ class NumberColumn:
 
 @dataclass
 class NumberPlan:
-    """What is done about the numbers of a frame, and what is told of it."""
+    """Conversions of a frame's numbers, and what is reported of them."""
 
     text_columns: list[Any] = field(default_factory=list)
-    """Labels of the columns that a csv reader has to read as text."""
+    """Labels of the columns that a csv reader must read as text."""
     steps: tuple[FrameStep, ...] = ()
-    """Verified on every value of the frame."""
+    """Conversions, verified on every value of the frame."""
     warnings: list[str] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)
-    """By column position."""
+    """Notes by column position."""
     columns: list[NumberColumn] = field(default_factory=list)
     converted: list[NumberColumn] = field(default_factory=list)
-    """Those that the steps make numbers of."""
+    """Columns that the steps convert to numbers."""
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the frame after all steps."""
+        """Return the frame after all steps."""
         for step in self.steps:
             frame = step.run(frame)
         return frame
 
     def without_steps(self, why: str) -> NumberPlan:
-        """Returns the plan that leaves columns as text which it would convert, and says so.
+        """Return the plan with its converted columns left as text, and a warning about them.
 
         Args:
-            why: for the warning, after the columns' names.
+            why: reason in the warning, after the columns' names.
         """
         if not self.converted:
             return self
@@ -132,13 +132,13 @@ def number_plan(
     reads_plain: bool = False,
     columns: list[NumberColumn] | None = None,
 ) -> NumberPlan:
-    """Returns how to make numbers of a frame's text columns; what can't be decided is named.
+    """Return the plan to convert a frame's text columns to numbers; undecided ones are named.
 
     Args:
-        frame: with every text as the file has it.
-        separator: of a csv file; empty for other kinds.
-        reads_plain: whether the reader makes numbers of plain ones by itself.
-        columns: what is known of them already; the frame then serves to check the code alone.
+        frame: frame with every text as in the file.
+        separator: separator of a csv file; empty for other kinds.
+        reads_plain: whether the reader itself converts plain numbers.
+        columns: columns already known; the frame then only serves to check the code.
     """
     columns = _columns(frame) if columns is None else columns
     _settle(columns, separator)
@@ -161,7 +161,7 @@ def number_plan(
 
 
 def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]:
-    """Returns the columns of a sheet whose texts pandas turns to numbers although it must not.
+    """Return the columns of a sheet whose texts pandas wrongly turns into numbers.
 
     Args:
         frame: as pandas reads the sheet: "007" is 7.
@@ -176,17 +176,17 @@ def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]
 
 
 def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[ReadCall, NumberPlan]:
-    """Returns the call that reads every number column of a csv file right, and what to tell.
+    """Return the call that reads every number column of a csv file correctly, and its plan.
 
-    pandas' own `decimal`, `thousands` and `na_values` are used where they read every number right
-    and change no other column; else the columns in question are read as text and converted.
+    pandas' own `decimal`, `thousands` and `na_values` are used if they read every number correctly
+    and change no other column. Otherwise the columns in question are read as text and converted.
 
     Args:
-        path: of the file.
-        call: that reads the file.
-        limit: `nrows` for a file of which only the start is looked at. The call then has no steps
-            of numbers, and no sign between thousands: pandas drops it from any number, also from
-            one in another format further on.
+        path: path of the file.
+        call: the call that reads the file.
+        limit: `nrows` for a file of which only the start is read. The call then has no steps for
+            numbers, and no thousands sign: pandas drops it from any number, also from one in
+            another format further on.
     """
     texts = call.run(path, **limit, dtype=str)
     separator = str(dict(call.arguments).get("sep") or ",")
@@ -205,7 +205,7 @@ def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[Read
 
 
 def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
-    """Returns the columns that hold text, judged by all of their values."""
+    """Return the columns of text, judged by all of their values."""
     found = []
     for position, (label, values) in enumerate(frame.iloc[:, :MOST_COLUMNS].items()):
         if not is_text(values):
@@ -225,18 +225,18 @@ def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
 
 
 def _is_part_of_time(label: Any, texts: Iterable[str]) -> bool:
-    """Says whether a column holds months, days, hours or minutes in two digits: no codes."""
+    """Return whether a column has months, days, hours or minutes in two digits: not codes."""
     is_named = isinstance(label, str) and _PART_OF_TIME.fullmatch(label.strip(" #|").casefold())
     return bool(is_named) and all(len(t) <= 2 and t.isdecimal() and int(t) < 60 for t in texts)
 
 
 def _settle(columns: list[NumberColumn], separator: str) -> None:
-    """Chooses a reading for columns with two, where the rest of the file shows only one.
+    """Choose a reading for columns with two, if the rest of the file shows only one.
 
-    One program writes a file, in one locale: a sign that is the decimal sign in one column groups
-    no digits in another. Without such a column, bare numbers between commas are read as programs
-    write them, with a decimal point; a warning names the other reading. There, a comma that only
-    numbers from 1000 on have parts thousands.
+    One program writes a file, in one locale: the decimal sign of one column groups no digits in
+    another. Without such a column, bare numbers in a comma-separated file are read as programs
+    write them, with a decimal point. A warning names the other reading. In such a file, a comma
+    that only numbers from 1000 on have separates thousands.
     """
     for column in columns if separator == "," else ():
         small = column.inference.bare_below_thousand()
@@ -290,7 +290,7 @@ def _choose(column: NumberColumn, reading: SeparatorStyle) -> None:
 
 
 def _tell(plan: NumberPlan, column: NumberColumn, frame: pd.DataFrame) -> None:
-    """Adds what is to be said of a column, and whether a csv reader must leave it text."""
+    """Add the notes and warnings of a column, and whether a csv reader must leave it text."""
     name, seen = column_name(column.label), column.inference
     if column.reason == "point":
         texts = [*seen.readings.values(), *seen.examples()]
@@ -325,7 +325,7 @@ def _tell(plan: NumberPlan, column: NumberColumn, frame: pd.DataFrame) -> None:
 
 
 def _way_on(column: NumberColumn, frame: pd.DataFrame) -> str:
-    """How to compute with numbers that have other texts among them, checked on every value."""
+    """Return how to compute with numbers among other texts, checked on every value."""
     readings = column.inference.readings_left()
     is_one = len(readings) == 1 and (frame.columns == column.label).sum() == 1
     if not is_one or column.inference.mixture():
@@ -358,7 +358,7 @@ def _ambiguity(name: str, column: NumberColumn) -> str:
 
 
 def _expression(column: NumberColumn, form: NumberFormat) -> str:
-    """The code that makes numbers of a column, which it calls `column`."""
+    """Return the code that converts a column, which it calls `column`, to numbers."""
     step = conversion_step([column.label], form, remark="", keeps=False, coerces=False)
     code = step.source.splitlines()[-1].partition(" = ")[2]
     return code.replace(f"df[{literal(column.label)}]", "column")
@@ -383,7 +383,7 @@ def _conversion_note(column: NumberColumn) -> str:
 
 
 def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[NumberColumn]) -> list[FrameStep]:
-    """Returns the steps that passed the check, one for all columns that share the code."""
+    """Return the steps that passed the check, one for all columns that share the code."""
     groups: dict[str, list[NumberColumn]] = {}
     for column in columns:
         is_name = (
@@ -398,7 +398,7 @@ def _steps(plan: NumberPlan, frame: pd.DataFrame, columns: list[NumberColumn]) -
                 f"{column.inference.example!r}; no code was found that reads each of them"
             )
             column.kind = NumberKind.PARTIAL
-    # The name of a column that holds "]" makes a group of its own, which is harmless.
+    # The name of a column with "]" makes a group of its own, which is harmless.
     return [_step(group, _remark(group[0])) for group in groups.values()]
 
 
@@ -435,13 +435,13 @@ def _remark(column: NumberColumn) -> str:
 
 
 def with_text(call: ReadCall, labels: Iterable[Any]) -> ReadCall:
-    """Returns the call that reads columns as text, too."""
+    """Return the call that also reads these columns as text."""
     known = dict(call.arguments).get("dtype") or {}
     return call.with_arguments(dtype={**known, **dict.fromkeys(labels, str)} or None)
 
 
 def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
-    """Returns the call with pandas' own signs, where one pair of signs can serve."""
+    """Return the call with pandas' own signs, if one pair of signs fits."""
     simple = [c for c in plan.columns if c.kind is NumberKind.FORMATTED and _is_simple(c, c.form)]
     decimals = {c.form.decimal for c in simple} - {""}
     groupings = {c.form.grouping for c in simple} - {""}
@@ -477,7 +477,7 @@ def _is_simple(column: NumberColumn, form: NumberFormat) -> bool:
 
 
 def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[NumberColumn]) -> bool:
-    """Says whether each number is what its text means, and no other column became numbers."""
+    """Return whether each number is what its text means, and no other column became numbers."""
     if list(frame.columns) != list(texts.columns) or len(frame) != len(texts):
         return False
     for column in columns:

@@ -1,4 +1,4 @@
-"""The number formats of a table that comes in pieces, learnt from every text of it."""
+"""Number formats of a table that is read in pieces, learned from all of its texts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _HOPELESS = 0.3
 
 
 class _Watched:
-    """What the texts of one column have said so far."""
+    """Findings from the texts of one column so far."""
 
     def __init__(self, label: Any) -> None:
         self.label = label
         self.inference = NumberInference()
         self.texts: dict[str, None] = {}
-        """The first few distinct ones."""
+        """The first few distinct texts."""
         self.is_open = True
 
     def add(self, values: pd.Series[Any]) -> None:
@@ -46,21 +46,21 @@ class _Watched:
         others = sum(count for _, count in rest) - numbers
         seen.other_count += others
         seen.total += others
-        # One text that is no number keeps a column from being converted, whatever follows.
+        # One text that is not a number keeps a column from being converted, whatever follows.
         few = seen.numbers < _HOPELESS * seen.total
         self.is_open = not (seen.other_count and few and seen.total >= _ENOUGH)
 
 
 class NumberStream:
-    """Learns how the text columns of a table write numbers, from all of its pieces in order."""
+    """Number formats of a table's text columns, learned from all of its pieces in order."""
 
     def __init__(self) -> None:
-        """Starts without columns."""
+        """Start without columns."""
         self._watched: dict[int, _Watched] = {}
         self._labels: pd.Index[Any] = pd.Index([])
 
     def add(self, frame: pd.DataFrame) -> None:
-        """Takes the next piece, with every text as the file has it."""
+        """Add the next piece, with every text as in the file."""
         if len(frame.columns) > len(self._labels):
             self._labels = frame.columns
         for position, dtype in enumerate(frame.dtypes.iloc[:MOST_COLUMNS]):
@@ -75,15 +75,14 @@ class NumberStream:
     def plan(
         self, *, separator: str = "", reads_plain: bool = False, known: NumberPlan | None = None
     ) -> NumberPlan:
-        """Returns how to make numbers of the columns, as `number_plan` does of a whole table.
+        """Return the plan that converts the columns, as `number_plan` does for an entire table.
 
-        The code of each conversion is checked on a text of every form that came.
+        The code of each conversion is checked on a text of every form seen.
 
         Args:
-            separator: as of `number_plan`.
-            reads_plain: as of `number_plan`.
-            known: what the start of the file told of columns that the reader makes numbers of by
-                itself.
+            separator: as for `number_plan`.
+            reads_plain: as for `number_plan`.
+            known: plan from the start of the file, for columns that the reader itself converts.
         """
         columns = [
             NumberColumn.judged(watched.label, at, watched.inference, list(watched.texts))
@@ -101,7 +100,7 @@ class NumberStream:
         return column.position not in self._watched
 
     def _forms(self) -> pd.DataFrame:
-        """Returns a frame with a text of every form in each column, missing at their ends."""
+        """Return a frame with a text of every form in each column, padded with missing values."""
         texts = {at: [*watched.inference.forms.values()] for at, watched in self._watched.items()}
         length = max(map(len, texts.values()), default=0)
         columns = {
@@ -116,7 +115,7 @@ class NumberStream:
 
 
 def _counted(values: pd.Series[Any]) -> tuple[dict[str, int], list[tuple[Any, int]]]:
-    """Returns the texts with their counts, and the other values with theirs."""
+    """Return the texts with their counts, and the other values with theirs."""
     try:
         counts = values.value_counts(sort=False)
     except TypeError:  # lists and dictionaries have no hash

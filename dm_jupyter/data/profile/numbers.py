@@ -1,8 +1,8 @@
-"""The grammar of numbers written as text: one text, taken apart.
+"""Grammar of numbers written as text: one text, split into its parts.
 
 A text such as `CHF 1’000.–` or `(1.234,50 €)` is a sign, a currency, digits with signs between
-them, perhaps an exponent, and a unit. What the signs between the digits mean is a matter of the
-whole column (`number_inference.py`): here each text only says which readings it allows.
+them, perhaps an exponent, and a unit. The entire column decides what the signs between the digits
+mean (`number_inference.py`). Here each text only shows which readings it allows.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ MAGNITUDES = frozenset(
         "mld",
     ]
 )
-"""Suffixes that stand for a factor."""
+"""Suffixes that mean a factor."""
 _NO_UNITS = frozenset(
     [
         "am",
@@ -124,45 +124,45 @@ _NO_UNITS = frozenset(
         "bis",
     ]
 )
-"""Suffixes that make a time of day, a rank or a remark of a number."""
+"""Suffixes that turn a number into a time of day, a rank or a remark."""
 _ONE_LETTER = frozenset("mglshtkVW°")
 
 
 @dataclass(frozen=True)
 class NumberText:
-    """A text that is a number, taken apart."""
+    """A text that is a number, split into its parts."""
 
     body: str
     """ASCII digits and the signs between them; signs that mean the same are one."""
     readings: frozenset[SeparatorStyle]
-    """What the signs in the body can mean; two where one text can't tell."""
+    """Possible meanings of the signs in the body; two if one text can't decide."""
     is_negative: bool = False
     place: str = ""
-    """Of the minus: `before`, `after`, `parentheses`; empty without one."""
+    """Position of the minus: `before`, `after`, `parentheses`; empty without one."""
     has_plus: bool = False
     exponent: int | None = None
     currency: str = ""
     unit: str = ""
-    """Per cent, per mille, a word behind the number, or the arrow before it."""
+    """Per cent, per mille, a word after the number, or the arrow before it."""
     tokens: frozenset[str] = frozenset()
-    """What has to go before the text is a number: currency, unit, `.–` or `:-` for no cents."""
+    """Parts to remove before the text is a number: currency, unit, `.–` or `:-` for no cents."""
     marker: str = ""
-    """What stands before the exponent."""
+    """Marker before the exponent."""
     minuses: frozenset[str] = frozenset()
     """Minus signs other than `-`."""
     spaces: frozenset[str] = frozenset()
     """Blanks and apostrophes inside the text, as written."""
     is_wide: bool = False
-    """Full-width characters are in it, which Unicode's NFKC makes narrow."""
+    """Whether it has full-width characters, which Unicode's NFKC makes narrow."""
     zeros: frozenset[str] = frozenset()
     """The digit zero of each other script in it."""
     is_infinite: bool = False
 
     def value(self, decimal: str, grouping: str) -> Decimal:
-        """Returns the number that the text means with these signs; per cent stays in per cent.
+        """Return the number that the text means with these signs; per cent stays in per cent.
 
         Raises:
-            decimal.InvalidOperation: the body has another sign in it.
+            decimal.InvalidOperation: the body contains another sign.
         """
         if self.is_infinite:
             return Decimal("-inf") if self.is_negative else Decimal("inf")
@@ -179,10 +179,10 @@ class NumberText:
 
 @lru_cache(maxsize=4096)
 def parse_number(text: str) -> NumberText | None:  # noqa: PLR0911
-    """Returns a text taken apart; None where it is no number.
+    """Return the parts of a text; `None` if it is not a number.
 
     Args:
-        text: without blanks around it.
+        text: the text, without blanks around it.
     """
     if len(text) > _LONGEST_CHARS or not text:
         return None
@@ -201,7 +201,7 @@ def parse_number(text: str) -> NumberText | None:  # noqa: PLR0911
     unit = "" if is_currency else after
     if place is None or (unit and not _is_unit(unit, match["gap"])):
         return None
-    if match["early"] and unit not in {"", *PERCENT}:  # "(1) see below" is no number
+    if match["early"] and unit not in {"", *PERCENT}:  # "(1) see below" is not a number
         return None
     unit = next(iter({match["sign"], match["inner"]} & ARROWS), unit)
     body, readings = _readings(match["body"], match["cents"])
@@ -227,7 +227,7 @@ def parse_number(text: str) -> NumberText | None:  # noqa: PLR0911
 
 
 def _narrow(character: str) -> str:
-    """Returns a full-width character in its usual width."""
+    """Return a full-width character in its usual width."""
     is_wide = "\uff01" <= character <= "\uff5e" or character in "\u3000￠￡￥￦"
     return unicodedata.normalize("NFKC", character) if is_wide else character
 
@@ -245,7 +245,7 @@ def _ascii_digits(text: str) -> str:
 
 
 def _as_written(narrow: str, cents: str | None) -> str:
-    """Returns the dashes in place of cents with the minus sign that the text has."""
+    """Return the dashes in place of cents with the minus sign that the text has."""
     if not cents:
         return ""
     dashes = rf"[.,:/][-—{_MINUSES}]{{{len(cents) - 1}}}"
@@ -254,7 +254,7 @@ def _as_written(narrow: str, cents: str | None) -> str:
 
 
 def _place_of_minus(match: re.Match[str]) -> str | None:
-    """Returns where the minus stands, empty without one; None where signs contradict."""
+    """Return the position of the minus, empty without one; `None` if signs contradict."""
     opens = [match["open"] == "(", match["inner"] == "("]
     signs = [match["sign"] or "", (match["inner"] or "").strip("(")]
     trails = [sign for sign in (match["trail"], match["end"]) if sign]
@@ -272,7 +272,7 @@ def _place_of_minus(match: re.Match[str]) -> str | None:
 
 
 def _is_unit(unit: str, gap: str) -> bool:
-    """Says whether a word behind a number can be its unit, not a part of a code or a remark."""
+    """Return whether a word after a number can be its unit, not a part of a code or a remark."""
     if unit in PERCENT:
         return True
     if unit.casefold() in _NO_UNITS or not (unit[0].isalpha() or unit[0] == "°"):
@@ -289,7 +289,7 @@ _UPPER = frozenset(["KB", "MB", "GB", "TB", "MW", "GW", "TW", "HP", "PS", "BN"])
 
 
 def _readings(body: str, cents: str | None) -> tuple[str, frozenset[SeparatorStyle]]:
-    """Returns the body with one sign for each meaning, and what its signs can mean."""
+    """Return the body with one sign for each meaning, and what its signs can mean."""
     body = "".join(_SAME_SIGN.get(character, character) for character in body)
     signs = [character for character in body if not character.isdecimal()]
     if cents == ".":

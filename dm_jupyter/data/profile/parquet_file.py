@@ -1,6 +1,6 @@
-"""Files of Arrow's kinds: parquet, feather, and Arrow streams.
+"""Files in Arrow's formats: parquet, feather, and Arrow streams.
 
-Rows, ranges and gaps of parquet come from the footer, everything else from a pass over all.
+For parquet, the footer gives rows, ranges and gaps; a pass over all rows gives everything else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WAY_OUT = "It is damaged or incomplete: download or write it again."
 
 
 def profile_parquet(source: Source) -> FileProfile:
-    """Returns the profile of a parquet file.
+    """Return the profile of a parquet file.
 
     Raises:
         DataFileError: the file is damaged or incomplete.
@@ -67,7 +67,7 @@ def profile_parquet(source: Source) -> FileProfile:
 
 
 def _opened(source: Source) -> pq.ParquetFile:
-    """Returns the file, of which neither a whole row group nor those read before are held."""
+    """Return the file, opened to keep neither a full row group nor earlier ones in memory."""
     return pq.ParquetFile(source.path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
 
 
@@ -92,22 +92,22 @@ def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
 
 @dataclass(frozen=True)
 class _Footer:
-    """What the end of the file says of it."""
+    """Facts from the end of the file."""
 
     rows: int
     cells: int
     unpacked_bytes: int
     piece_rows: int
-    """So many that a piece has a bounded size."""
+    """Rows of a piece, so that its size is bounded."""
     ranges: dict[str, tuple[Any, Any]]
-    """Smallest and largest value of numbers and times, of columns that every row group has it for.
+    """Extremes of columns of numbers and times, if every row group has them.
     Texts are left out: writers may cut them."""
     missing: dict[str, int]
-    """Of columns of no fractions: NaN is a value to parquet."""
+    """Missing counts of columns without fractions: NaN is a value to parquet."""
 
     @classmethod
     def of(cls, file: pq.ParquetFile) -> _Footer:
-        """Returns what the footer says."""
+        """Return the facts from the footer."""
         metadata = file.metadata
         groups = [metadata.row_group(at) for at in range(metadata.num_row_groups)]
         unpacked = sum(group.total_byte_size for group in groups)
@@ -131,7 +131,7 @@ class _Footer:
         )
 
     def corrected(self, column: ColumnProfile) -> ColumnProfile:
-        """Returns a column of which not all rows were seen, with what the footer says of all."""
+        """Return a partly seen column with what the footer says of all rows."""
         low, high = self.ranges.get(column.name, (None, None))
         if low is not None and column.minimum is not None:
             column = replace(column, minimum=scalar(low), maximum=scalar(high))
@@ -153,7 +153,7 @@ def _note(
     ranges: dict[str, tuple[Any, Any]],
     missing: dict[str, int],
 ) -> None:
-    """Adds what the statistics of all row groups say of a column."""
+    """Add the range and missing count of a column, from the statistics of all row groups."""
     if any(each is None for each in found):
         return
     is_counted = all(each.has_null_count for each in found)
@@ -169,7 +169,7 @@ def _note(
 
 
 def _large(source: Source, footer: _Footer, code: str) -> TableProfile:
-    """Returns what a pass over all rows finds; for those it does not reach, what the footer says.
+    """Return the findings of a pass over all rows, and the footer's for rows it does not reach.
 
     Raises:
         Exception: whatever pyarrow raises on a damaged row group.
@@ -198,7 +198,7 @@ def _first_rows(file: pq.ParquetFile, footer: _Footer) -> pd.DataFrame:
 
 
 def profile_arrow(source: Source, kind: str) -> FileProfile:
-    """Returns the profile of an Arrow file or stream.
+    """Return the profile of an Arrow file or stream.
 
     Args:
         source: the file.
@@ -225,7 +225,7 @@ def profile_arrow(source: Source, kind: str) -> FileProfile:
 
 
 def _file(source: Source) -> LookedAt:
-    """Returns the frame of an Arrow file, or of the first version of feather."""
+    """Return the frame of an Arrow file, or of the first version of feather."""
     if source.head(6) != b"ARROW1":
         frame: pd.DataFrame = feather.read_feather(source.path)
         return LookedAt(frame)
@@ -238,7 +238,7 @@ def _file(source: Source) -> LookedAt:
 
 
 def _batches(source: Source) -> Iterator[pd.DataFrame]:
-    """Yields the batches of a stream.
+    """Yield the batches of a stream.
 
     Yields:
         Frames.
@@ -250,7 +250,7 @@ def _batches(source: Source) -> Iterator[pd.DataFrame]:
 
 
 def _split(batches: Iterable[pa.RecordBatch]) -> Iterator[pd.DataFrame]:
-    """Yields record batches, which have any size, in pieces of a bounded one.
+    """Yield record batches, which have any size, in pieces of bounded size.
 
     Yields:
         Frames.

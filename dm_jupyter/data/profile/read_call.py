@@ -1,6 +1,6 @@
-"""One pandas call, kept as a value: what the profile runs is what the notebook is told to run.
+"""One pandas call as a value: the profile runs exactly what the notebook gets.
 
-Where our own code could not do better, that is the call by which the library loads it by itself.
+If our own code could not do better, it is the call by which the library itself loads the file.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from dm_jupyter.data.profile.model import ColumnProfile, TableProfile
 __all__ = ["ReadCall", "numbers_rows", "plain_table"]
 
 _INDEX_ROWS = 3
-"""Rows from which on a run from 0 is an index and not two numbers."""
+"""Fewest rows in which a run from 0 is an index and not two numbers."""
 _PLAIN = "the layout could not be worked out: the {} is loaded as it is, check names and types"
-"""What a profile says of a table that is loaded plainly; to be filled with "sheet" or "table"."""
+"""Warning about a table that is loaded plainly; to be filled with "sheet" or "table"."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class ReadCall:
     """A `pandas.read_*` call without its path."""
 
     function: str
-    """Such as `read_csv`."""
+    """Name of the function, such as `read_csv`."""
     arguments: tuple[tuple[str, Any], ...] = ()
     """Only those that differ from pandas' defaults."""
     steps: tuple[FrameStep, ...] = ()
-    """What is done to the frame afterwards, in order."""
+    """Steps applied to the frame afterwards, in order."""
 
     def source(self, name: str) -> str:
-        """Returns the code that makes `df` from the file called `name`."""
+        """Return the code that creates `df` from the file called `name`."""
         line = f"df = pd.{self.function}({', '.join([text_literal(name), *self.words()])})"
         return "\n".join([line, *(step.source for step in self.steps)])
 
     def words(self) -> list[str]:
-        """Returns the arguments as code has them."""
+        """Return the arguments as source code."""
         return [f"{key}={literal(value)}" for key, value in self.arguments]
 
     def run(self, path: Path | pd.ExcelFile | StringIO, **extra: Any) -> pd.DataFrame:
-        """Returns the frame; `extra` arguments (such as `nrows`) stay out of the code.
+        """Return the frame; `extra` arguments (such as `nrows`) stay out of the code.
 
         Raises:
             Exception: whatever pandas raises; callers wrap it in `reading`.
@@ -57,7 +57,7 @@ class ReadCall:
         return self.finish(frame)
 
     def chunks(self, path: Path, **extra: Any) -> Generator[pd.DataFrame, None, None]:
-        """Yields the frame in pieces; `extra` has to hold `chunksize`.
+        """Yield the frame in pieces; `extra` must contain `chunksize`.
 
         Yields:
             Frames of that many rows.
@@ -66,13 +66,13 @@ class ReadCall:
             yield from reader
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the frame after all steps."""
+        """Return the frame after all steps."""
         for step in self.steps:
             frame = step.run(frame)
         return frame
 
     def with_arguments(self, **changes: Any) -> ReadCall:
-        """Returns the same call with some arguments set, or dropped where the value is None."""
+        """Return the same call with some arguments set, or dropped if the value is `None`."""
         merged = {**dict(self.arguments), **changes}
         # header=None and compression=None mean something to pandas.
         dropped = {key for key, value in changes.items() if value is None}
@@ -81,7 +81,7 @@ class ReadCall:
 
 
 def numbers_rows(frame: pd.DataFrame) -> bool:
-    """Says whether the first column is an index that pandas wrote: nameless, and 0, 1, 2 …."""
+    """Return whether the first column is an index that pandas wrote: nameless, and 0, 1, 2 …."""
     if frame.shape[1] < 2 or len(frame) < _INDEX_ROWS or frame.columns[0] != "Unnamed: 0":
         return False
     first = frame.iloc[:, 0]
@@ -90,14 +90,14 @@ def numbers_rows(frame: pd.DataFrame) -> bool:
 
 
 def plain_table(frame: pd.DataFrame, code: str, *, name: str, what: str) -> TableProfile:
-    """Returns the profile of a frame that nothing was done to.
+    """Return the profile of a frame without any steps.
 
     It never raises: what can't be described is left out, and names and types remain.
 
     Args:
         frame: as the library read it.
-        code: that reads it.
-        name: of the sheet or table.
+        code: the code that reads it.
+        name: name of the sheet or table.
         what: the word for it, such as "sheet".
     """
     told = (_PLAIN.format(what),)
@@ -111,6 +111,6 @@ def plain_table(frame: pd.DataFrame, code: str, *, name: str, what: str) -> Tabl
 
 
 def _bare(frame: pd.DataFrame) -> tuple[ColumnProfile, ...]:
-    """Returns names and types alone."""
+    """Return only names and types."""
     named = zip(frame.columns, frame.dtypes, strict=True)
     return tuple(ColumnProfile(column_name(label), str(dtype)) for label, dtype in named)

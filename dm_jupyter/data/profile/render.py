@@ -23,15 +23,15 @@ _NOUNS = {
     **dict.fromkeys(("zip", "tar"), ("file", "tables")),
     **dict.fromkeys(("csv", "html"), ("table", "tables")),
 }
-"""What a table of a file is called, one and several; sheets, unless named here."""
+"""Words for one table and for several, by kind of file; other kinds have sheets."""
 
 
 def render(profile: FileProfile, *, max_chars: int = 2200) -> str:
-    """Returns the profile as text for a prompt; every cut in it is said.
+    """Return the profile as text for a prompt; every cut in it is marked.
 
     Args:
-        profile: what `profile_file` gave.
-        max_chars: the bound; a very small one leaves little more than the file's name.
+        profile: result of `profile_file`.
+        max_chars: longest text; a very small value leaves little more than the file's name.
     """
     head = _head(profile)
     warnings = fitted_list("Warnings:", list(profile.warnings), max_chars // 3)
@@ -51,7 +51,7 @@ def _head(profile: FileProfile) -> str:
     if len(profile.tables) == 1 and profile.kind not in _DATABASES:
         return f"{head}: {shape(profile.tables[0])}"
     if not profile.tables and profile.kind not in _OF_TABLES:
-        return head  # nobody has looked into it
+        return head  # it was not read
     _, noun = _NOUNS.get(profile.kind, ("sheet", "sheets"))
     return f"{head}: {len(profile.tables)} {noun}"
 
@@ -63,7 +63,7 @@ def _size(size_bytes: int) -> str:
 
 
 def _tables(profile: FileProfile, room: int) -> str:
-    """Returns the text of each table; the room is shared, what one leaves goes to the next."""
+    """Return the text of each table; what one leaves of the room goes to the next."""
     if len(profile.tables) == 1:
         return table_text(profile.tables[0], room)
     texts: list[str] = []
@@ -83,10 +83,10 @@ def _tables(profile: FileProfile, room: int) -> str:
 
 
 def _database_text(profile: FileProfile, room: int) -> str:
-    """Returns the tables in the fullest form that fits into `room` characters.
+    """Return the tables in the fullest form that fits into `room` characters.
 
-    Ranges and frequent values go first, then rows, then the views' columns, then types, so that
-    keys, which joins are written by, stay longest.
+    Ranges and frequent values are dropped first, then rows, the views' columns, and types. Keys,
+    which joins need, stay longest.
     """
     tables = [table for table in profile.tables if not table.is_view]
     views = [table for table in profile.tables if table.is_view]
@@ -114,7 +114,7 @@ def _database_text(profile: FileProfile, room: int) -> str:
 
 
 def _view_names(views: list[TableProfile], room: int) -> list[str]:
-    """Returns one line that names the views, as many as fit; no line when there are none."""
+    """Return one line that names the views, as many as fit; no line if there are none."""
     text = "views: "
     for position, view in enumerate(views):
         name = quoted_name(view.name)
@@ -149,7 +149,7 @@ def _described(table: TableProfile, rows: int, *, has_types: bool, has_ranges: b
 
 
 def _column(column: ColumnProfile, table: TableProfile, *, has_types: bool) -> str:
-    """Returns a column with its type and what it points at."""
+    """Return a column with its type and what it references."""
     words = [quoted_name(column.name)]
     if has_types and column.dtype:
         words.append(column.dtype)
@@ -160,14 +160,14 @@ def _column(column: ColumnProfile, table: TableProfile, *, has_types: bool) -> s
             is_same = key.targets in {(), (column.name,)}
             target = "" if is_same else f".{quoted_name(key.targets[0])}"
             words.append(f"-> {quoted_name(key.table)}{target}")
-    # A handful of distinct values is what conditions are written against.
+    # Conditions are written against columns with a handful of distinct values.
     if has_types and column.unique is not None and 0 < column.unique <= len(column.examples):
         words.append(f"[{', '.join(value_text(value) for value in column.examples)}]")
     return " ".join(words)
 
 
 def _range(column: ColumnProfile, table: TableProfile) -> str:
-    """Returns what a column covers, or its frequent values; nothing for keys, and what is shown."""
+    """Return a column's range, or its frequent values; empty for keys and values already shown."""
     keys = {name for key in table.foreign_keys for name in key.columns}
     is_shown = column.unique is not None and column.unique <= len(column.examples)
     if is_shown or column.name in keys or table.primary_key == (column.name,):
@@ -179,14 +179,14 @@ def _range(column: ColumnProfile, table: TableProfile) -> str:
 
 
 def _first(tables: list[TableProfile], room: int) -> str:
-    """Returns the columns of as many tables as fit, long lists cut, and the others' names."""
+    """Return the columns of as many tables as fit, long lists cut, and the others' names."""
     lines: list[str] = []
     used = 0
     for position, table in enumerate(tables):
         text = _described(table, 0, has_types=False)
         line = text if len(text) <= 400 else f"{text[:400]}… (cut)"
         others = ", ".join(quoted_name(other.name) for other in tables[position + 1 :])
-        # Room is kept for the names of those that come after.
+        # Room is kept for the names of the tables that follow.
         if used + len(line) + 1 + min(len(others) + 16, room // 2) > room:
             rest = f"more tables: {quoted_name(table.name)}{', ' if others else ''}{others}"
             left = room - used

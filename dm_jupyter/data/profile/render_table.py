@@ -1,4 +1,4 @@
-"""One table as text: its load line, a line a column or a group of columns, some rows."""
+"""One table as text: its load line, a line per column or group of columns, some rows."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _WHOLE_CHARS = 1_000
 """Length up to which all rows of a table are shown: about ten seconds of a local model."""
 _RUN = 4
 _OFTEN = 3
-"""Most frequent of many values that are shown."""
+"""Number of most frequent values that are shown of many."""
 _LEAST_ROWS = 8
-"""In fewer rows almost anything is unique."""
+"""Fewest rows to look for a key: in fewer, almost anything is unique."""
 _OF_KEYS = re.compile(
     r"(?:^|[\W_])(?:id|key|code|no|nr|number|index|uuid|date|time|timestamp|year)(?:$|[\W_])",
     re.IGNORECASE,
@@ -39,7 +39,7 @@ _ID_AT_END = re.compile(r"[a-z]I[dD]$")
 
 
 def shape(table: TableProfile) -> str:
-    """Returns how many rows and columns a table has, as a person would say it."""
+    """Return how many rows and columns a table has, as a person would say it."""
     if not table.columns and not table.row_count:
         return "empty"
     if table.row_count is None:
@@ -52,7 +52,7 @@ def shape(table: TableProfile) -> str:
 
 
 def table_text(table: TableProfile, room: int) -> str:
-    """Returns load line, columns, warnings and rows in at most `room` characters, best first."""
+    """Return load line, columns, warnings and rows in at most `room` characters, best first."""
     parts: list[str] = []
     if table.load_code:
         load = table.load_code
@@ -77,7 +77,7 @@ def table_text(table: TableProfile, room: int) -> str:
 
 
 def columns_text(columns: Sequence[ColumnProfile], room: int) -> str:
-    """Returns the columns in the fullest form that fits."""
+    """Return the columns in the fullest form that fits."""
     title = "Columns:"
     groups = _runs(columns)
     forms = (
@@ -93,7 +93,7 @@ def columns_text(columns: Sequence[ColumnProfile], room: int) -> str:
 
 
 def row_text(row: Sequence[Scalar], room: int) -> str:
-    """Returns one row as a tuple in code would look, cut with a mark where it is too long."""
+    """Return one row in the form of a tuple in code, cut with a mark if it is too long."""
     cells = ", ".join(value_text(cell) for cell in row[:200])
     if len(row) > 200 or len(cells) + 2 > room:
         return f"({cells[: max(0, room - 3)]}…)"
@@ -101,7 +101,7 @@ def row_text(row: Sequence[Scalar], room: int) -> str:
 
 
 def fitted_list(title: str, items: list[str], room: int) -> str:
-    """Returns the items as a list with as many as fit, and says how many don't."""
+    """Return a list of as many items as fit, and how many don't."""
     if not items:
         return ""
     lines, used = [title], len(title)
@@ -127,7 +127,7 @@ def _rows_text(table: TableProfile, room: int) -> str:
     lines, used = ["Rows:"], 5
     for row in (*rows[:2], *rows[max(2, len(rows) // 2) :])[:3]:
         left = room - used - 1
-        # A row of which little can be shown tells nothing.
+        # A row of which little can be shown says nothing.
         if left < min(60, 8 * len(row)):
             break
         lines.append(row_text(row, min(left, _ROW_CHARS)))
@@ -136,7 +136,7 @@ def _rows_text(table: TableProfile, room: int) -> str:
 
 
 def _full_line(column: ColumnProfile, values: str = "") -> str:
-    """Returns all that is known of a column; `values` says its values in place of examples."""
+    """Return all that is known of a column; `values` describes its values instead of examples."""
     words = [column.dtype]
     if column.missing:
         words.append(f"{column.missing:,} missing")
@@ -161,7 +161,7 @@ def _distinct(column: ColumnProfile) -> str:
 
 
 def _counted(column: ColumnProfile) -> str:
-    """Returns the most frequent texts with their counts; empty where none comes twice."""
+    """Return the most frequent texts with their counts; empty if none appears twice."""
     found = frequent_text(column)
     if not found or column.unique is None:
         return ""
@@ -170,9 +170,9 @@ def _counted(column: ColumnProfile) -> str:
 
 
 def frequent_text(column: ColumnProfile) -> str:
-    """Returns all of a column's few texts with their counts, or the first of many.
+    """Return all of a column's few texts with their counts, or the first of many.
 
-    Empty where the counts tell nothing, as of names that come once each.
+    Empty if the counts say nothing, as for names that appear once each.
     """
     if not column.frequent or column.frequent[0][1] < 2 or column.unique == 1:
         return ""
@@ -182,10 +182,11 @@ def frequent_text(column: ColumnProfile) -> str:
 
 
 def key_text(table: TableProfile) -> str:
-    """Returns what identifies a row; empty where that is not sure.
+    """Return what identifies a row; empty if that is not sure.
 
-    A single column is found by its counts. It is named only if it comes first or is called as keys
-    are: among a few rows a measure can be unique by accident, and never if it has fractions.
+    A single column is found by its counts. It is named only if it comes first or has a name typical
+    of keys: among a few rows a measure can be unique by accident. It is never named if it has
+    fractions.
     """
     if table.key:
         return f"One row for each {' and '.join(map(value_text, table.key))} (no two are alike)"
@@ -210,14 +211,14 @@ def _short_line(column: ColumnProfile) -> str:
 
 
 def _name(column: ColumnProfile) -> str:
-    """Returns the name as a literal: whatever it says, it reads as data."""
+    """Return the name as a literal: whatever it says, it reads as data."""
     if len(column.name) <= _LONG_NAME_CHARS:
         return repr(column.name)
     return f"{column.name[:_LONG_NAME_CHARS]!r}… (name of {len(column.name):,} characters)"
 
 
 def value_text(value: Scalar) -> str:
-    """Returns a cell as a literal, cut where it is long."""
+    """Return a cell as a literal, cut if it is long."""
     if isinstance(value, str):
         return repr(value if len(value) <= _VALUE_CHARS else f"{value[:_VALUE_CHARS]}…")
     if isinstance(value, float):
@@ -226,7 +227,7 @@ def value_text(value: Scalar) -> str:
 
 
 def _runs(columns: Sequence[ColumnProfile]) -> list[list[ColumnProfile]]:
-    """Returns neighbours that differ only in a rising number as one group, others alone."""
+    """Return neighbours that differ only in a rising number as one group, others alone."""
     groups: list[list[ColumnProfile]] = []
     keyed = ((_stem(column, position), column) for position, column in enumerate(columns))
     for _, members in groupby(keyed, key=lambda pair: pair[0]):
@@ -236,7 +237,7 @@ def _runs(columns: Sequence[ColumnProfile]) -> list[list[ColumnProfile]]:
 
 
 def _stem(column: ColumnProfile, position: int) -> tuple[object, ...]:
-    """Returns what members of a run share: the words around the number and its distance."""
+    """Return what members of a run share: the words around the number and its distance."""
     match = _NUMBERED.fullmatch(column.name)
     if match is None:
         return (position, column.name)
@@ -255,7 +256,7 @@ def _group_line(group: list[ColumnProfile], line: Callable[[ColumnProfile], str]
 def _ends(
     title: str, columns: Sequence[ColumnProfile], groups: list[list[ColumnProfile]], room: int
 ) -> str:
-    """Returns the first columns that fit, the last one, and the rest counted by type."""
+    """Return the first columns that fit, the last one, and the rest counted by type."""
     last = _group_line(groups[-1], _short_line)
     kinds = Counter(column.dtype for column in columns)
     counted = ", ".join(f"{count:,} {dtype}" for dtype, count in kinds.most_common(6))

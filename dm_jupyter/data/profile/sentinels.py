@@ -1,6 +1,6 @@
-"""Numbers and words that stand for a missing value, such as -999 among temperatures.
+"""Numbers and words that mean a missing value, such as -999 among temperatures.
 
-And the other way round, codes that readers take for one: "NA" is Namibia, and a gene.
+Also the reverse, codes that readers take for a missing value: "NA" is Namibia, and a gene.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ __all__ = ["Sentinels", "shared_marks", "with_na_codes", "with_sentinels"]
 _SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
 _NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
 _LEAST_REST, _LEAST_BELOW = 2, 3
-"""Other values that a column needs: more where the sentinel is a positive number."""
+"""Fewest other values in a column: more if the sentinel is a positive number."""
 _MOST_SHARE = 0.7
 _FAR = 5
-"""How many times the spread of the other values lies between them and a sentinel."""
+"""Least distance of a sentinel from the other values, in multiples of their spread."""
 _MOST_COLUMNS = 1_000
 _LISTED = 8
 _MARK = re.compile(r"[^\W\d_]{1,4}|[^\w\s]{1,3}")
@@ -60,40 +60,40 @@ NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE
 SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR
 TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS XK YE YT ZA ZM ZW EU UK EL
 """
-"""ISO 3166 codes of two letters but for Namibia's, and three that the EU writes."""
+"""ISO 3166 codes of two letters except Namibia's, and three that the EU writes."""
 _OF_COUNTRIES = re.compile(
     r"countr|(^|[\W_])(cc|iso\w*|geo|laender\w*|länder\w*|land|nation\w*|pays|pa[ií]s|kraj|paese|ctry)"
     r"([\W_]|$)",
     re.IGNORECASE,
 )
 _MANY_CODES = 12
-"""From so many on codes of countries are known without the column's name."""
+"""Number of codes from which countries are recognised without the column's name."""
 
 
 @dataclass
 class Sentinels:
-    """What stands for missing in a frame's columns of numbers."""
+    """Values that mean missing in a frame's columns of numbers."""
 
     steps: tuple[FrameStep, ...] = ()
     labels: list[Any] = field(default_factory=list)
-    """Of the columns that the steps change."""
+    """Labels of the columns that the steps change."""
     read: str = ""
     """What the steps make missing, in words."""
     left: str = ""
-    """What may stand for missing and stays, in words."""
+    """What may mean missing and stays, in words."""
 
     @property
     def warnings(self) -> list[str]:
-        """What is told of both."""
+        """The warnings about both."""
         told = {"read as missing": self.read, "may stand for missing, left as numbers": self.left}
         return [f"{what}: {words}" for what, words in told.items() if words]
 
     def without_steps(self) -> Sentinels:
-        """Returns the same findings, of which nothing is made missing."""
+        """Return the same findings, without making anything missing."""
         return Sentinels(left=", ".join(filter(None, (self.read, self.left))))
 
     def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Returns the frame after all steps."""
+        """Return the frame after all steps."""
         for step in self.steps:
             frame = step.run(frame)
         return frame
@@ -101,7 +101,7 @@ class Sentinels:
 
 @dataclass(frozen=True)
 class _Found:
-    """A value that may stand for missing in one column."""
+    """A value that may mean missing in one column."""
 
     label: Any
     value: float
@@ -110,14 +110,14 @@ class _Found:
 
 
 def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) -> Sentinels:
-    """Returns the steps that make sentinels missing; what is not sure is named and left.
+    """Return the steps that make sentinels missing; unsure values are named and kept.
 
-    A known sentinel is sure where it comes twice or more in the table, and lies far outside of what
-    each column holds besides.
+    A known sentinel is sure if it appears twice or more in the table, and is far outside of each
+    column's other values.
 
     Args:
-        frame: as loaded.
-        positions: of the columns to look at; None for all.
+        frame: the frame as loaded.
+        positions: positions of the columns to check; `None` for all.
     """
     found: list[_Found] = []
     places = range(min(_MOST_COLUMNS, frame.shape[1])) if positions is None else positions
@@ -155,7 +155,7 @@ def _listed(found: Sequence[_Found]) -> str:
 
 
 def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
-    """Returns the candidates of a column: at most one of each sign."""
+    """Return the candidates of a column: at most one of each sign."""
     if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return []
     present = values.dropna()
@@ -179,7 +179,7 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
 
 
 def _is_far(value: float, low: float, high: float) -> bool:
-    """Says whether a value lies far outside of a range, as one that measures something does not."""
+    """Return whether a value is far outside of a range, as no measured value is."""
     if low <= value <= high or not math.isfinite(high - low):
         return False
     gap = low - value if value < low else value - high
@@ -191,10 +191,10 @@ def _is_far(value: float, low: float, high: float) -> bool:
 
 
 def shared_marks(frame: pd.DataFrame) -> Mapping[Any, list[str]]:
-    """Returns a word that stands among the numbers of two or more columns, by column.
+    """Return a word that appears among the numbers of two or more columns, by column.
 
-    Where the same short word, and no other text, takes the place of numbers in several columns, it
-    is the file's own mark of a missing value.
+    If only the same short word replaces numbers in several columns, it is the file's own mark of
+    a missing value.
     """
     words: dict[Any, str] = {}
     for place in range(min(_MOST_COLUMNS, frame.shape[1])):
@@ -217,16 +217,16 @@ def _is_mark(text: str) -> bool:
 def with_na_codes(
     call: ReadCall, frame: pd.DataFrame, read: Callable[[ReadCall], pd.DataFrame], *, keeps: bool
 ) -> tuple[ReadCall, list[str]]:
-    """Returns the call that keeps "NA" as text where it is Namibia, and what to tell of it.
+    """Return the call that keeps "NA" as text if it is Namibia, and warnings about it.
 
-    That is sure where all other codes of a column are countries, no other word is read as missing
-    in the file, and "NA" stands in no other column. Elsewhere it is only told.
+    That is sure if all other codes of a column are countries, and "NA" is in no other column.
+    Nor may the file have another word that is read as missing. Otherwise it is only reported.
 
     Args:
-        call: so far.
-        frame: what it gives.
-        read: runs a call, all of whose columns then are text.
-        keeps: whether the call may change; not where only the first rows are known.
+        call: the call so far.
+        frame: the frame that it returns.
+        read: runs a call and returns all of its columns as text.
+        keeps: whether the call may change; false if only the first rows are known.
     """
     places = [
         place
@@ -241,7 +241,7 @@ def with_na_codes(
     if written.shape != missing.shape:
         return call, []
     marked = [at for at in range(written.shape[1]) if bool((written.iloc[:, at] == _NA).any())]
-    # Where "NA" stands among figures or names, too, it is the file's own mark of a missing value.
+    # If "NA" is also among figures or names, it is the file's own mark of a missing value.
     if not marked or set(marked) - set(places):
         return call, []
     labels = [frame.columns[at] for at in marked]
@@ -257,7 +257,7 @@ def with_na_codes(
 
 
 def _has_codes(values: pd.Series[Any]) -> bool:
-    """Says whether a column holds codes in capitals, and gaps."""
+    """Return whether a column contains codes in capitals, and gaps."""
     if not is_text(values) or not values.isna().any():
         return False
     codes = values.dropna().unique().tolist()

@@ -1,4 +1,4 @@
-"""What makes a sheet that was laid out for the eye a table: which steps its frame needs."""
+"""Steps that turn the frame of a sheet laid out for the eye into a table."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ from dm_jupyter.data.profile.workbook_scan import Merge
 __all__ = ["Cleaning", "cleaning_of", "missing_marks"]
 
 SECTION = "section"
-"""Name of the column for headings that stood between the rows."""
+"""Name of the column for headings that were between the rows."""
 _MARK = re.compile(r"\[[^\]]{1,20}\]|\([a-z]\)|[:~.*-]+")
 """How statistical offices write "no figure": `[x]`, `[no data]`, `(z)`, `:`, `..`."""
 LABEL = "label"
-"""Name of a column of texts that has none."""
+"""Name given to a column of texts without one."""
 _NAMELESS = "Unnamed:"
 _PARTS = re.compile(r"\s*[,;/]\s*|\s+and\s+")
 _FOOTNOTE = re.compile(r"\s*(?:\d+/|\[\w+\]|\*+)$")
 _MADE_UP = re.compile(r"^Unnamed:|^column_\d+$|\.\d+$")
-"""The names of columns that have none of their own."""
+"""Generated names, of columns that have none of their own."""
 _MANY_BLANKS = 0.3
 
 
 @dataclass
 class Cleaning:
-    """The steps, in order, and what to tell of them."""
+    """The steps, in order, and the warnings about them."""
 
     steps: list[FrameStep] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
 
 def missing_marks(frame: pd.DataFrame) -> list[str]:
-    """Returns the texts that stand for "no figure" where nothing else makes numbers text."""
+    """Return the texts that mean "no figure", if nothing else makes numbers text."""
     marks: dict[str, None] = {}
     for position in range(frame.shape[1]):
         values = frame.iloc[:, position]
@@ -78,15 +78,16 @@ def cleaning_of(
     *,
     is_laid_out: bool = False,
 ) -> Cleaning:
-    """Returns how to clean a frame that holds all rows of a sheet.
+    """Return the cleaning for a frame with all rows of a sheet.
 
-    In a sheet laid out for the eye (a title or a second header row, or anything to clean) rows are
-    named by their labels, so that a figure is found by row and column as a reader finds it.
+    In a sheet laid out for the eye, rows are named by their labels. A figure is then found by row
+    and column, as a reader finds it. Such a sheet has a title, a second header row, or anything to
+    clean.
 
     Args:
         frame: as read, with names of one level.
         merges: the sheet's merged cells, as far as they are known.
-        above: rows of the sheet above the frame's first, the header among them.
+        above: rows of the sheet above the frame's first, including the header.
         kept: columns that stay although they are empty.
         is_laid_out: whether the sheet is known to be laid out for the eye.
     """
@@ -124,7 +125,7 @@ def cleaning_of(
 
 
 def _names_rows(frame: pd.DataFrame) -> bool:
-    """Says whether the first column holds a label of its own for each row, and the rest figures."""
+    """Return whether the first column has a unique label for each row, and the rest figures."""
     if frame.shape[1] < 2 or not len(frame):
         return False
     labels, figures = frame.iloc[:, 0], frame.iloc[:, 1:].select_dtypes("number")
@@ -147,7 +148,7 @@ def _named(found: Cleaning, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _names_for(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
-    """Names for the columns under a merged header, and for labels without any header."""
+    """Return names for the columns under a merged header, and for labels without any header."""
     taken = {str(name) for name in frame.columns}
     names: dict[str, str] = {}
     for header in headers:
@@ -163,11 +164,12 @@ def _names_for(frame: pd.DataFrame, headers: list[Merge]) -> dict[str, str]:
 
 
 def _names_under(shared: Sequence[str]) -> dict[str, str]:
-    """Names for the columns that share a header: its own parts where it has one for each.
+    """Return names for columns that share a header: its own parts if it has one for each.
 
-    `Product, country code and name` over three columns names all three; else they are numbered.
+    `Product, country code and name` over three columns names all three; otherwise they are
+    numbered.
     """
-    if not shared:  # merged beyond the last column that holds a value
+    if not shared:  # merged beyond the last column with a value
         return {}
     first, *others = shared
     if _MADE_UP.search(first) or not all(name.startswith(_NAMELESS) for name in others):
@@ -184,7 +186,7 @@ def _is_mark(text: str) -> bool:
 
 
 def _groups(name: str) -> Iterator[str]:
-    """What stands above a column's own name in a header of several rows."""
+    """Return the levels above a column's own name in a header of several rows."""
     parts = name.split(LEVEL_MARK)
     return (LEVEL_MARK.join(parts[:count]) for count in range(1, len(parts)))
 
@@ -200,7 +202,7 @@ def _has_blanks_around(frame: pd.DataFrame) -> bool:
 
 
 def _merged_labels(frame: pd.DataFrame, merges: tuple[Merge, ...]) -> list[str]:
-    """Returns the columns whose blank cells all lie below a filled cell they are merged with."""
+    """Return the columns whose blank cells are all below a filled cell they are merged with."""
     is_row = frame.notna().any(axis="columns").to_numpy()
     by_column: dict[int, list[Merge]] = defaultdict(list)
     for merge in merges:
@@ -221,7 +223,7 @@ def _merged_labels(frame: pd.DataFrame, merges: tuple[Merge, ...]) -> list[str]:
 
 
 def _grouping_label(frame: pd.DataFrame) -> list[str]:
-    """Returns the first column, where it holds a label above blanks and the next column goes on."""
+    """Return the first column if it has labels above blanks that the next column fills."""
     places = [place for place, name in enumerate(frame.columns) if name != SECTION]
     if len(places) < 3 or len(frame) < 4:
         return []
@@ -239,16 +241,16 @@ def _grouping_label(frame: pd.DataFrame) -> list[str]:
 
 
 def _is_label(value: Any) -> bool:
-    """Says whether a cell can head rows: text, or a year."""
+    """Return whether a cell can head rows: text, or a year."""
     return isinstance(value, str) or (isinstance(value, Real) and 1000 <= float(value) <= 2999)
 
 
 def _has_sections(frame: pd.DataFrame, merges: tuple[Merge, ...], indents: list[int]) -> bool:
-    """Says whether rows that hold a text in their first column alone are headings.
+    """Return whether rows with a text only in their first column are headings.
 
-    They are where each is merged across, follows a blank row, comes first, or stands out to the
-    left of the row below, and where the same labels come again under each; otherwise one may be
-    a row without figures.
+    They are if each is merged across, follows a blank row, comes first, or is indented less than
+    the row below. They also are if the same labels come again under each. Otherwise one may be a
+    row without figures.
     """
     if frame.shape[1] < 3:
         return False
@@ -268,7 +270,7 @@ def _has_sections(frame: pd.DataFrame, merges: tuple[Merge, ...], indents: list[
 
 
 def _come_again(firsts: pd.Series[Any], heads: list[int]) -> bool:
-    """Says whether labels repeat under other headings, and under none."""
+    """Return whether labels repeat under other headings, but never under the same one."""
     labels = firsts.drop(firsts.index[heads]).dropna()
     under = [bisect(heads, row) for row in labels.index]
     pairs = pd.DataFrame({"under": under, "label": labels.to_numpy()})

@@ -1,4 +1,4 @@
-"""What `read_excel` has to be told of a sheet: the one model of layout, in its arguments."""
+"""Arguments of `read_excel` for a sheet, from the one model of layout."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ class SheetPart:
     width: int
     """Columns of the sheet."""
     labels: tuple[str, ...] = ()
-    """What stands in the last row of the header, by column of the table."""
+    """Labels in the last row of the header, by column of the table."""
     is_named_before: bool = False
-    """A column to the left has one of these names: pandas would number them on."""
+    """Whether a column to the left has one of these names: pandas would number them on."""
     repeats: tuple[int, ...] = ()
-    """Rows, counted from 0, on which the header comes again."""
+    """Rows, counted from 0, that repeat the header."""
     blanks: tuple[int, ...] = ()
     """Rows, counted from 0, that are blank between rows of data."""
     last_row: int = 0
     """The last row of the table, counted from 0."""
     row_count: int | None = None
-    """Rows of data, blank ones and repeated headers aside; None where not all rows were seen."""
+    """Rows of data without blanks and repeated headers; `None` if not all rows were seen."""
     repeated_names: tuple[str, ...] = ()
-    """Those that several columns have."""
+    """Names that several columns have."""
     breaks: tuple[int, ...] = ()
     """Rows that may begin another table of texts."""
 
@@ -58,7 +58,7 @@ class SheetPart:
 
     @property
     def range(self) -> str:
-        """The cells of the table as a spreadsheet program calls them, its header among them."""
+        """The cells of the table in a spreadsheet program's notation, including its header."""
         used = [at for at, name in enumerate(self.labels) if not name.startswith("Unnamed:")]
         left, right = (used[0], used[-1]) if used else (0, len(self.labels) - 1)
         letters = [column_letters(self.block.left + place) for place in (left, right)]
@@ -67,13 +67,13 @@ class SheetPart:
     def call(
         self, call: ReadCall, *, is_named: bool = False, skips_blanks: bool = False
     ) -> ReadCall:
-        """Returns the call that reads the table.
+        """Return the call that reads the table.
 
         Args:
-            call: that reads the sheet.
-            is_named: whether it is to name the columns, where pandas would name them otherwise.
-            skips_blanks: whether blank rows are left out by their numbers, which keeps whole
-                numbers whole.
+            call: the call that reads the sheet.
+            is_named: whether it must name the columns, if pandas would name them differently.
+            skips_blanks: whether blank rows are skipped by their numbers, so that integers stay
+                integers.
         """
         block, header = self.block, self.block.header
         if block.right is not None or block.left:
@@ -106,7 +106,7 @@ class SheetPart:
         return header.names if header.is_deep else self.labels
 
     def merges(self, merges: Sequence[Merge]) -> tuple[Merge, ...]:
-        """Returns the merged cells of the table, with its first column as column 1."""
+        """Return the merged cells of the table, with its first column as column 1."""
         left, right = self.block.left, self.block.right or self.width
         inside = [merge for merge in merges if left < merge.left <= right]
         return tuple(
@@ -118,12 +118,12 @@ class SheetPart:
 def find_sheet_layout(
     grid: pd.DataFrame, merges: Sequence[Merge] = (), *, is_whole: bool = True
 ) -> tuple[SheetPart, ...]:
-    """Returns the tables of a sheet, one where nothing tells several.
+    """Return the tables of a sheet; one if nothing shows several.
 
     Args:
-        grid: the cells as they are: of the whole sheet, or of its first `SEARCHED_ROWS` rows.
+        grid: raw cells of the entire sheet, or of its first `SEARCHED_ROWS` rows.
         merges: merged cells, as far as they are known.
-        is_whole: whether the grid holds all rows.
+        is_whole: whether the grid contains all rows.
     """
     rows = grid_of_values(grid.to_numpy(dtype=object))
     fills = [Fill(m.top - 1, m.left - 1, m.bottom - 1, m.right - 1) for m in merges]
@@ -169,7 +169,7 @@ def _part(rows: list[list[Any]], block: SheetBlock, *, is_whole: bool) -> SheetP
 
 
 def _numbered(labels: Sequence[Any], left: int) -> tuple[str, ...]:
-    """Returns the names that pandas would give, were nothing to the left."""
+    """Return the names that pandas would give if nothing were to the left."""
     counts: Counter[str] = Counter()
     names = []
     for place, label in enumerate(labels, start=left):
@@ -180,7 +180,7 @@ def _numbered(labels: Sequence[Any], left: int) -> tuple[str, ...]:
 
 
 def column_letters(place: int) -> str:
-    """Returns how a spreadsheet program calls a column, counted from 0."""
+    """Return the letters of a column, counted from 0, in a spreadsheet program."""
     letters = ""
     place += 1
     while place:

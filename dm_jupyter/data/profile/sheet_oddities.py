@@ -1,8 +1,8 @@
-"""Cells of a workbook whose value is not what a person sees, and what is told of them by column.
+"""Cells of a workbook whose value is not what a person sees, and notes on them by column.
 
 They are errors and formulas without a result. A program that writes formulas without calculating
-them leaves their results out; to every reader such a cell is empty. Only the XML tells it from one.
-The pass over a sheet is a stream, and ends after a bound of bytes.
+them leaves their results out, so every reader sees an empty cell. Only the XML shows the
+difference. The pass over a sheet is a stream, and ends after a bound of bytes.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ _CALCULATED_LATER = re.compile(rb'\bfullCalcOnLoad="(?:1|true)"')
 
 @dataclass
 class Oddities:
-    """What one table holds of them."""
+    """Odd cells of one table."""
 
     notes: dict[str, str] = field(default_factory=dict)
-    """By name of the column."""
+    """Notes by name of the column."""
     uncalculated: dict[str, int] = field(default_factory=dict)
-    """Cells of a column that hold a formula without a result."""
+    """Number of formulas without a result, by name of the column."""
     warnings: list[str] = field(default_factory=list)
 
 
 def oddities_of(odd: OddCells | None, part: SheetPart, names: Sequence[Any]) -> Oddities:
-    """Returns what to tell of a table's odd cells.
+    """Return the notes and warnings about a table's odd cells.
 
     Args:
-        odd: of its sheet; None where the format does not tell.
+        odd: odd cells of its sheet; `None` if the format does not show them.
         part: the table.
-        names: of its columns as pandas reads them, before anything is done to them.
+        names: names of its columns as pandas reads them, before any step.
     """
     found = Oddities()
     if odd is None:
@@ -102,10 +102,10 @@ def _name(label: Any) -> str:
 def with_oddities(
     columns: Sequence[ColumnProfile], found: Oddities, dates: Mapping[int, str]
 ) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with notes; a formula without a result is not counted as missing.
+    """Return the columns with notes; a formula without a result is not counted as missing.
 
     Args:
-        columns: as the frame has them.
+        columns: columns as in the frame.
         found: the odd cells of the table.
         dates: notes on numbers that may be dates, by position.
     """
@@ -121,7 +121,7 @@ def with_oddities(
 
 
 def unsure_dates(frame: pd.DataFrame) -> dict[int, str]:
-    """Returns notes on columns of dates that hold texts too, and of numbers that may be dates.
+    """Return notes on columns of dates that contain texts too, and of numbers that may be dates.
 
     Nothing proves the second: a number of days looks like any other.
     """
@@ -143,14 +143,14 @@ def unsure_dates(frame: pd.DataFrame) -> dict[int, str]:
 
 
 def _beside_dates(values: pd.Series[Any]) -> Any:
-    """Returns the first value that is no date in a column with dates; None where there is none."""
+    """Return the first value that is not a date in a column with dates; `None` if there is none."""
     others = [value for value in values if not isinstance(value, date)]
     return others[0] if others and len(others) < len(values) else None
 
 
 @dataclass
 class OddCells:
-    """What one sheet holds of them, by column counted from 1."""
+    """Odd cells of one sheet, by column counted from 1."""
 
     errors: dict[int, Counter[str]] = field(default_factory=dict)
     """Errors such as `#DIV/0!` with their counts."""
@@ -160,19 +160,19 @@ class OddCells:
     """The first such formula of a column."""
     hidden_rows: int = 0
     zeros: dict[int, int] = field(default_factory=dict)
-    """Formulas with the result 0, where no other has one and the file is to be calculated when it
-    is opened: some programs write 0 for a result that they do not know."""
+    """Formulas with the result 0, if no other has one and the file is to be calculated on opening.
+    Some programs write 0 for a result that they do not know."""
     other_results: int = 0
     """Formulas with another result."""
 
 
 def odd_cells(path: Path) -> dict[str, OddCells]:
-    """Returns the odd cells of each worksheet, by name.
+    """Return the odd cells of each worksheet, by name.
 
     Raises:
         zipfile.BadZipFile: the archive is damaged.
         KeyError: a part is missing.
-        xml.etree.ElementTree.ParseError: a part is no XML.
+        xml.etree.ElementTree.ParseError: a part is not XML.
     """
     found: dict[str, OddCells] = {}
     room = _MOST_BYTES
@@ -193,7 +193,7 @@ def odd_cells(path: Path) -> dict[str, OddCells]:
 
 
 def _cell_blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
-    """Yields the XML in blocks that end with a cell.
+    """Yield the XML in blocks that end with a cell.
 
     Yields:
         Bytes.

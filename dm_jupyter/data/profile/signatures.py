@@ -1,4 +1,4 @@
-"""How kinds of files begin, what their names promise, and what is no table at all."""
+"""Signatures of kinds of files, what their names promise, and what is not a table."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ PROMISED = {
     ".zip": "zip",
     ".tar": "tar",
 }
-"""The kind that a name's ending promises."""
+"""The kind that a file name's ending promises."""
 DATA_SUFFIXES = frozenset(PROMISED) - {".txt", ".xml", ".html", ".htm", ".zip", ".tar"}
-"""Endings of files that hold data; those left out are as often text, pages and settings."""
+"""Endings of data files; those left out are as often text, pages and settings."""
 _MAGIC = (
     (0, b"SQLite format 3\x00", "sqlite"),
     (8, b"DUCK", "duckdb"),
@@ -116,17 +116,17 @@ _BLANK = b"\xef\xbb\xbf \t\r\n"
 
 
 def check_head(name: str, head: bytes) -> None:
-    """Refuses what its first bytes or its name's ending show to be no table.
+    """Reject a file whose first bytes or name's ending show that it is not a table.
 
-    It looks for fixed marks alone, so it is safe in any process; what else can't be read is found
-    when the file is.
+    It looks only for fixed marks, so it is safe in any process. Other files that can't be read are
+    found when they are read.
 
     Args:
-        name: of the file, as the person wrote it.
-        head: its first bytes, 8 or more where it has so many.
+        name: name of the file, as the person wrote it.
+        head: its first bytes, 8 or more if it has as many.
 
     Raises:
-        DataFileError: with what it is, and which kinds can be read.
+        DataFileError: it is not a table; the message says what it is and which kinds can be read.
     """
     for magic, what, way_out in _FOREIGN:
         if head.startswith(magic):
@@ -141,7 +141,7 @@ def check_head(name: str, head: bytes) -> None:
 
 
 def document_error(name: str) -> DataFileError:
-    """Returns the error for a document that a word processor or slide program writes."""
+    """Return the error for a document that a word processor or slide program writes."""
     return DataFileError(
         f"{name}: this is a text or slide document, not a table: copy its tables into a workbook. "
         f"{READABLE}"
@@ -149,9 +149,9 @@ def document_error(name: str) -> DataFileError:
 
 
 def binary_kind(head: bytes) -> str | None:
-    """Returns the kind that the first bytes show; None for text, and for what is not known.
+    """Return the kind that the first bytes show; `None` for text and for unknown kinds.
 
-    Beside the kinds of a profile these are `ole2` and `zip`, containers to be looked into.
+    In addition to the kinds of a profile these are `ole2` and `zip`, containers to inspect.
     """
     for offset, magic, kind in _MAGIC:
         if head.startswith(magic, offset):
@@ -170,12 +170,12 @@ def binary_kind(head: bytes) -> str | None:
 
 
 def text_kind(head: bytes, suffix: str) -> str:
-    """Returns the kind of a text: html, xml, geojson, json, jsonl, else csv.
+    """Return the kind of a text: html, xml, geojson, json, jsonl, else csv.
 
     Args:
         head: the first bytes, unpacked.
-        suffix: of the name, in small letters; it decides only between JSON and JSON lines, and
-            where a text without an XML declaration is XML.
+        suffix: ending of the name, in lower case; it decides only between JSON and JSON lines, and
+            whether a text without an XML declaration is XML.
     """
     start = _narrow(head).lstrip(_BLANK)
     if _HTML.match(start):
@@ -191,19 +191,19 @@ def text_kind(head: bytes, suffix: str) -> str:
 
 
 def is_binary(head: bytes) -> bool:
-    """Says whether the bytes are no text: control characters that no text has."""
+    """Return whether the bytes are not text: they have control characters that no text has."""
     text = _narrow(head)
     control = sum(1 for byte in text if byte < 9 or 13 < byte < 32)
     return control > len(text) / 20
 
 
 def nul_count(head: bytes) -> int:
-    """Returns how many zero bytes there are in what is no UTF-16 or UTF-32 text."""
+    """Return the number of zero bytes in what is not UTF-16 or UTF-32 text."""
     return _narrow(head).count(0)
 
 
 def _narrow(head: bytes) -> bytes:
-    """Returns a text's bytes as UTF-8 where it is UTF-16 or UTF-32, with or without its mark."""
+    """Return a text's bytes as UTF-8 if it is UTF-16 or UTF-32, with or without its mark."""
     for mark, codec in (
         (b"\xff\xfe\x00\x00", "utf-32"),
         (b"\x00\x00\xfe\xff", "utf-32"),
@@ -216,7 +216,7 @@ def _narrow(head: bytes) -> bytes:
     if pairs < 4:
         return head
     zeros = head[0 : 2 * pairs : 2].count(0) / pairs, head[1 : 2 * pairs : 2].count(0) / pairs
-    # The zero bytes of plain letters all stand on one side.
+    # The zero bytes of plain letters are all on one side.
     for side, codec in ((1, "utf-16-le"), (0, "utf-16-be")):
         if zeros[side] > 0.6 and zeros[1 - side] < 0.1:
             return head[: 2 * pairs].decode(codec, "replace").encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, whatever its name says."""
+"""Detection of a file's format by its first bytes, whatever its name says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["ARCHIVE_KINDS", "HEAD_BYTES", "Sniffed", "sniff"]
 
 HEAD_BYTES = 8192
 ARCHIVE_KINDS = frozenset({"zip", "tar", "packed"})
-"""What is unpacked before it is read: several files, or one that is no text."""
+"""Kinds that are unpacked before they are read: several files, or one that is not text."""
 _WORKBOOK_SUFFIXES = {".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"}
 _WORKBOOKS = ("xlsx", "xlsb", "xls", "ods")
 _WAYS_OUT = {
@@ -38,7 +38,7 @@ _WAYS_OUT = {
     "sas7bdat": "a SAS data set: it does not begin as one",
     "xport": "a SAS transport file: it does not begin with HEADER RECORD",
 }
-"""What a file is not, by what its name promises; never read as text instead."""
+"""What a file is not, by the kind that its name promises; never read as text instead."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +46,17 @@ class Sniffed:
     """What to read and how the bytes are packed."""
 
     kind: str
-    """As `FileProfile.kind` has it; `packed` for one file that is compressed and no text."""
+    """As in `FileProfile.kind`; `packed` for one compressed file that is not text."""
     source: Source
     warning: str | None = None
-    """Said when name and content disagree."""
+    """Set if name and content disagree."""
 
 
 def sniff(path: Path, name: str) -> Sniffed:
-    """Returns the kind of a file that exists and can be opened.
+    """Return the kind of a file that exists and can be opened.
 
     Raises:
-        DataFileError: it is empty, encrypted, or nothing that holds a table.
+        DataFileError: it is empty, encrypted, or not a format with tables.
     """
     with path.open("rb") as stream:
         head = stream.read(HEAD_BYTES)
@@ -73,7 +73,7 @@ def sniff(path: Path, name: str) -> Sniffed:
         head = _packed_head(packed)
         inner = binary_kind(head)
         if inner is not None:
-            # Of what a compressed tar holds, as of a zip, each member is looked at.
+            # Each member of a compressed tar is inspected, as for a zip.
             return Sniffed("tar" if inner == "tar" else "packed", packed)
         named = Path(name).stem if packed.compression != "gzip" or suffix == ".gz" else name
         suffix = Path(named).suffix.lower()
@@ -82,7 +82,7 @@ def sniff(path: Path, name: str) -> Sniffed:
 
 
 def _opened_kind(path: Path, name: str, head: bytes) -> str | None:
-    """Returns the kind of a file that is not text; None for text, also where it is compressed."""
+    """Return the kind of a file that is not text; `None` for text, even if compressed."""
     magic = binary_kind(head)
     if magic == "ole2":
         return _ole2_kind(path, name)
@@ -92,12 +92,12 @@ def _opened_kind(path: Path, name: str, head: bytes) -> str | None:
 
 
 def _ole2_kind(path: Path, name: str) -> str:
-    """Returns `xls`.
+    """Return `xls`.
 
     Raises:
-        DataFileError: the container is an encrypted workbook, or holds none.
+        DataFileError: the container is an encrypted workbook, or contains none.
     """
-    # Names in the container's directory are UTF-16; the directory may stand at its end.
+    # Names in the container's directory are UTF-16; the directory may be at its end.
     content = path.read_bytes() if path.stat().st_size < (64 << 20) else b""
     if "EncryptedPackage".encode("utf-16-le") in content or b"EncryptedPackage" in content:
         raise DataFileError(
@@ -110,10 +110,10 @@ def _ole2_kind(path: Path, name: str) -> str:
 
 
 def _zip_kind(path: Path, name: str) -> str | None:
-    """Returns the workbook kind of a zip archive, else `zip`; None for one that packs one text.
+    """Return the workbook kind of a zip archive, else `zip`; `None` if it packs one text.
 
     Raises:
-        DataFileError: the archive is damaged or holds no file.
+        DataFileError: the archive is damaged or contains no file.
     """
     what = "the workbook" if Path(name).suffix.lower() in _WORKBOOK_SUFFIXES else "the zip archive"
     way_out = "It is damaged or incomplete: download or save it again."
@@ -132,7 +132,7 @@ def _zip_kind(path: Path, name: str) -> str | None:
         if len(members) == 1 and not archive.infolist()[0].flag_bits & 1:
             with archive.open(members[0]) as stream:
                 head = stream.read(HEAD_BYTES)
-            # pandas itself reads the one text that an archive holds.
+            # pandas itself reads an archive that contains one text.
             is_text = bool(head) and binary_kind(head) is None and compression_of(head) is None
             return None if is_text else "zip"
     return "zip"
@@ -145,10 +145,10 @@ def _packed_source(path: Path, name: str, head: bytes) -> Source:
 
 
 def _packed_head(packed: Source) -> bytes:
-    """Returns the first unpacked bytes.
+    """Return the first unpacked bytes.
 
     Raises:
-        DataFileError: the package that unpacks is missing, or the file is damaged or empty.
+        DataFileError: the package that unpacks it is missing, or the file is damaged or empty.
     """
     if not has_module_for(packed.compression):
         raise needs_package(packed.name, "a file compressed with zstd", "zstandard")
@@ -161,10 +161,10 @@ def _packed_head(packed: Source) -> bytes:
 
 
 def _text_kind(name: str, head: bytes, suffix: str) -> str:
-    """Returns the kind of what may be text.
+    """Return the kind of a file that may be text.
 
     Raises:
-        DataFileError: it is none; with what it is and how to convert it.
+        DataFileError: it is not text; the message says what it is and how to convert it.
     """
     check_head(name, head)
     promised = PROMISED.get(suffix, "")
@@ -200,7 +200,7 @@ def _no_text(name: str, head: bytes, promised: str) -> DataFileError:
 
 
 def _told(kind: str, source: Source, suffix: str) -> Sniffed:
-    """Returns the result, with a warning where the name promises something else."""
+    """Return the result, with a warning if the name promises something else."""
     promised = PROMISED.get(suffix)
     if suffix == ".db" and kind in DATABASE_KINDS:
         promised = kind

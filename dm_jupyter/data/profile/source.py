@@ -31,29 +31,29 @@ _SUFFIXES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", ".zst": "
 
 
 def compression_of(head: bytes) -> str | None:
-    """Returns pandas' word for the compression that the first bytes show; zip is not asked here."""
+    """Return pandas' name for the compression that the first bytes show; zip is not checked."""
     return next((word for magic, word in _MAGIC.items() if head.startswith(magic)), None)
 
 
 def has_module_for(compression: str | None) -> bool:
-    """Says whether what unpacks it is installed; only zstd takes a package, as in pandas."""
+    """Return whether its decompressor is installed; only zstd needs a package, as in pandas."""
     return compression != "zstd" or find_spec("zstandard") is not None
 
 
 def inferred_compression(name: str) -> str | None:
-    """Returns the compression that pandas assumes from the name alone."""
+    """Return the compression that pandas assumes from the name alone."""
     return _SUFFIXES.get(Path(name).suffix.lower())
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How long a large file is read, and who hears how far that is."""
+    """Time limit for reading a large file, and a callback for its progress."""
 
     seconds: float = 13.0
-    """For all passes over the file together; what is not seen by then is said. The default leaves
-    a third of the 20 s that the agent gives a file to everything else."""
+    """Seconds for all passes over the file together; the profile says what was not seen by then.
+    The default leaves a third of the 20 s that the agent gives a file to everything else."""
     tell: Callable[[float], None] | None = None
-    """Is called with the share of the file read so far, 0 to 1, at each piece of a pass."""
+    """Callback for the share of the file read so far, 0 to 1, at each piece of a pass."""
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,16 @@ class Source:
     """A file and how it is packed."""
 
     path: Path
-    """Where the bytes are."""
+    """Path of the bytes."""
     name: str
-    """How messages and code call it."""
+    """Its name in messages and code."""
     compression: str | None = None
-    """pandas' word; None for plain bytes."""
+    """pandas' name for it; `None` for plain bytes."""
     effort: Effort = Effort()
 
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
-        """Opens the unpacked bytes.
+        """Open the unpacked bytes.
 
         Yields:
             A binary stream.
@@ -104,12 +104,12 @@ class Source:
                 yield stream
 
     def head(self, size: int) -> bytes:
-        """Returns up to `size` unpacked bytes from the start."""
+        """Return up to `size` unpacked bytes from the start."""
         with self.open() as stream:
             return stream.read(size)
 
     def unpacked_bytes(self) -> int:
-        """Returns the size without compression; a compressed file is unpacked once to know it.
+        """Return the unpacked size; a compressed file is unpacked once to measure it.
 
         Raises:
             OSError: the file can't be read.
@@ -120,14 +120,14 @@ class Source:
         return sum(len(block) for block in self.chunks())
 
     def refuse_larger(self, limit: int, what: str) -> None:
-        """Refuses a file that takes many times its size of memory to read.
+        """Reject a file above a limit, if reading takes many times its size in memory.
 
         Args:
-            limit: unpacked bytes.
-            what: of what it is, for the message.
+            limit: most unpacked bytes.
+            what: its format, for the message.
 
         Raises:
-            DataFileError: it is larger; with its size.
+            DataFileError: it is larger; the message gives its size.
         """
         size = self.unpacked_bytes()
         if size > limit:
@@ -137,7 +137,7 @@ class Source:
             )
 
     def chunks(self) -> Iterator[bytes]:
-        """Yields the unpacked bytes.
+        """Yield the unpacked bytes.
 
         Yields:
             Blocks of `CHUNK_BYTES` and a last, shorter one.

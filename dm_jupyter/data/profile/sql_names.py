@@ -1,4 +1,4 @@
-"""Names of tables and columns as a query has to spell them."""
+"""Names of tables and columns as a query must spell them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 __all__ = ["always_quoted", "quoted_name"]
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Words that SQLite refuses, or reads as something else, when they stand as a bare name.
+# Words that SQLite rejects, or reads as something else, when used as a bare name.
 _WORDS = """
 abort action add after all alter always analyze and as asc attach autoincrement before begin
 between by cascade case cast check collate column commit conflict constraint create cross
@@ -25,12 +25,12 @@ _RESERVED = frozenset(_WORDS.split())
 
 
 def quoted_name(name: str) -> str:
-    """Returns the name as a query has to spell it, without quotes where none are needed."""
+    """Return the name as a query must spell it, without quotes where none are needed."""
     if _PLAIN.fullmatch(name) and name.casefold() not in _RESERVED:
         return name
     return always_quoted(name)
 
 
 def always_quoted(name: str) -> str:
-    """Returns the name in double quotes."""
+    """Return the name in double quotes."""
     return '"' + name.replace('"', '""') + '"'

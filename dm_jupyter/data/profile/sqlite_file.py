@@ -1,7 +1,7 @@
-"""SQLite databases: schema, keys, counts, what the columns hold, and a few rows, read only.
+"""SQLite databases: schema, keys, counts, contents of columns, and a few rows, read only.
 
 Values come from a few queries that a time limit may end. Ranges, frequent values and the index of
-short texts come from whole tables, or are left out: a range of the first rows would read as the
+short texts come from entire tables, or are left out: a range of the first rows would read as the
 range of all.
 """
 
@@ -32,13 +32,13 @@ __all__ = ["profile_sqlite"]
 
 _MAX_TABLES = 300
 _BUDGET_S = 1.0
-"""For what is said of a table at first: counts and examples, seconds."""
+"""Seconds for the first facts of a table: counts and examples."""
 _SCAN_S = 4.0
-"""For the ranges and frequent values of all tables together, seconds."""
+"""Seconds for the ranges and frequent values of all tables together."""
 _STEPS_BETWEEN_CHECKS = 20_000
 _WAY_OUT = "The database is damaged, locked or incomplete: copy it again, or run .recover on it."
 _ROWS = 100_000
-"""Values are looked up in this many rows at most."""
+"""Most rows in which values are looked up."""
 _COLUMNS_A_QUERY = 50
 _FEW = 6
 _TEXT_CHARS = 80
@@ -48,7 +48,7 @@ _GLOB = "[0-9][0-9][0-9][0-9]-[01][0-9]-[0-3][0-9]*"
 
 
 def profile_sqlite(source: Source) -> FileProfile:
-    """Returns the profile of a database; nothing in it is ever written and no trigger fires.
+    """Return the profile of a database; nothing is ever written to it and no trigger fires.
 
     Raises:
         DataFileError: the database is damaged or can't be opened.
@@ -78,25 +78,25 @@ def profile_sqlite(source: Source) -> FileProfile:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    """Returns a connection that can't write, and leaves no file beside the database.
+    """Return a connection that can't write, and leaves no file beside the database.
 
-    `immutable` skips locks and the -wal file; it is safe only when neither a write-ahead log nor
-    a rollback journal is there to be read.
+    `immutable` skips locks and the -wal file; it is safe only if neither a write-ahead log nor a
+    rollback journal exists.
     """
     is_quiet = not any(path.with_name(path.name + end).exists() for end in ("-wal", "-journal"))
     uri = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if is_quiet else ''}"
     connection = sqlite3.connect(uri, uri=True, timeout=2)
-    # A schema that someone else wrote may call functions with side effects from its views.
+    # The views of an untrusted schema may call functions with side effects.
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA query_only = ON")
-    # Text that is no UTF-8 must not end the profile.
+    # Text that is not UTF-8 must not end the profile.
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection
 
 
 @contextmanager
 def _budget(connection: sqlite3.Connection, seconds: float = _BUDGET_S) -> Iterator[None]:
-    """Interrupts statements that run for longer."""
+    """Interrupt statements that run longer than `seconds`."""
     ends = time.monotonic() + seconds
     connection.set_progress_handler(lambda: time.monotonic() > ends, _STEPS_BETWEEN_CHECKS)
     try:
@@ -106,7 +106,7 @@ def _budget(connection: sqlite3.Connection, seconds: float = _BUDGET_S) -> Itera
 
 
 def _listed_tables(connection: sqlite3.Connection) -> list[tuple[str, bool]]:
-    """Returns names and whether they are views: tables first, each in the order of creation."""
+    """Return names and whether they are views: tables first, each in the order of creation."""
     rows = connection.execute(
         "SELECT name, type FROM sqlite_master WHERE type IN ('table', 'view') "
         "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY type, rowid"
@@ -142,7 +142,7 @@ def _profile_table(connection: sqlite3.Connection, name: str, *, is_view: bool) 
 def _with_values(
     connection: sqlite3.Connection, profile: TableProfile, bare: list[ColumnProfile]
 ) -> TableProfile:
-    """Returns the profile with rows, counts and ranges, as far as they come in time.
+    """Return the profile with rows, counts and ranges, as far as time allows.
 
     Raises:
         sqlite3.DatabaseError: the database is damaged.
@@ -164,7 +164,7 @@ def _with_values(
 def _scanned(
     connection: sqlite3.Connection, tables: tuple[TableProfile, ...]
 ) -> tuple[TableProfile, ...]:
-    """Returns the tables with ranges and frequent values, the smallest first while time lasts."""
+    """Return the tables with ranges and frequent values, the smallest first while time lasts."""
     ends = time.monotonic() + _SCAN_S
     done = {table.name: table for table in tables}
     stored = [table for table in tables if not table.is_view and table.columns]
@@ -174,7 +174,7 @@ def _scanned(
 
 
 def _with_scan(connection: sqlite3.Connection, table: TableProfile, ends: float) -> TableProfile:
-    """Returns the table as far as it was scanned; one that was not says so."""
+    """Return the table as far as it was scanned, with a warning if the scan is incomplete."""
     name = always_quoted(table.name)
     columns = list(table.columns)
     try:
@@ -190,7 +190,7 @@ def _with_scan(connection: sqlite3.Connection, table: TableProfile, ends: float)
 
 
 def _told(error: sqlite3.OperationalError) -> tuple[str, ...]:
-    """Returns what to say of a statement that failed; running out of time is no damage."""
+    """Return the warning about a statement that failed; running out of time is not damage."""
     return () if "interrupted" in str(error) else (f"can't be read: {error}",)
 
 
@@ -211,7 +211,7 @@ def _foreign_keys(connection: sqlite3.Connection, table: str) -> tuple[ForeignKe
 def _sample(
     connection: sqlite3.Connection, table: str, names: Sequence[str]
 ) -> tuple[tuple[Scalar, ...], ...]:
-    """Returns the first two rows; long text is cut by the database, blobs only measured.
+    """Return the first two rows; long text is cut by the database, blobs only measured.
 
     Raises:
         sqlite3.Error: the table can't be read.
@@ -224,7 +224,7 @@ def _sample(
 def _profile_values(
     connection: sqlite3.Connection, table: str, columns: Sequence[ColumnProfile], row_count: int
 ) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with examples, and with missing and distinct counts unless it is large.
+    """Return the columns with examples, and with missing and distinct counts unless it is large.
 
     Raises:
         sqlite3.Error: the table can't be read, or time is up.
@@ -234,7 +234,7 @@ def _profile_values(
         for start in range(0, len(columns), _COLUMNS_A_QUERY)
         for column in _counted(connection, table, columns[start : start + _COLUMNS_A_QUERY])
     ]
-    # Counts from a part of a large table would read as counts of the whole.
+    # Counts from a part of a large table would read as counts of all of it.
     if row_count > _ROWS:
         counted = [replace(column, missing=None, unique=None) for column in counted]
     return tuple(_with_examples(connection, table, column) for column in counted)
@@ -268,7 +268,7 @@ def _with_examples(
 def _with_ranges(
     connection: sqlite3.Connection, table: str, columns: Sequence[ColumnProfile]
 ) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with the extremes of all their numbers and ISO dates.
+    """Return the columns with the extremes of all their numbers and ISO dates.
 
     Raises:
         sqlite3.Error: the table can't be read, or time is up.
@@ -292,7 +292,7 @@ def _ranged(
 
 
 def _extremes(column: ColumnProfile) -> str:
-    """Returns SQL for the least and greatest of a column's numbers, or of its ISO dates."""
+    """Return SQL for the least and greatest of a column's numbers, or of its ISO dates."""
     name = always_quoted(column.name)
     # One value of another kind leaves the column without a range.
     are_alike = f"count({name}) = sum(typeof({name}) IN ('integer', 'real'))"
@@ -309,7 +309,7 @@ def _extremes(column: ColumnProfile) -> str:
 def _with_frequent(
     connection: sqlite3.Connection, table: str, column: ColumnProfile
 ) -> ColumnProfile:
-    """Returns a column with its most frequent short texts and the index of them.
+    """Return a column with its most frequent short texts and the index of them.
 
     Raises:
         sqlite3.Error: the table can't be read, or time is up.
@@ -325,7 +325,7 @@ def _with_frequent(
 
 
 def _shown(name: str) -> str:
-    """Returns SQL for a value as a prompt can hold it."""
+    """Return SQL for a value in a form that fits a prompt."""
     column = always_quoted(name)
     return (
         f"CASE typeof({column}) WHEN 'blob' THEN '<' || length({column}) || ' bytes>' "

@@ -1,8 +1,8 @@
 """Files of statistics programs: Stata, SPSS and SAS, with their labels.
 
-A code such as -9 may have a label, "refused", on a column of amounts. Such a column keeps its
-numbers, for beside labels they could not be computed with; a column whose every code has a label
-gets the labels.
+A code such as -9 may have a label, "refused", in a column of amounts. Such a column keeps its
+numbers, because they could not be computed with beside labels. A column gets labels if each of its
+codes has one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ __all__ = ["profile_sas", "profile_spss", "profile_stata"]
 
 _PIECE_ROWS = 50_000
 _WHOLE_BYTES = 150 << 20
-"""Larger files are read in pieces, and without labels: each piece would have others."""
+"""Size above which files are read in pieces, without labels: they would differ by piece."""
 _ZERO = 16.0**-65
-"""What pandas makes of a zero in a transport file, whose bytes are all zeros."""
+"""pandas' reading of a zero in a transport file, whose bytes are all zeros."""
 _DATE = re.compile(
     r"DATE|DAY|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|JULIAN|JULDAY|MONYY|MONNAME|MONTH|QTR|YEAR|YYMM|YYQ"
     r"|MMYY|WEEKDATE|WEEKDATX|WORDDATE|WORDDATX|(E8601|B8601|IS8601)DA"
 )
 _MOMENT = re.compile(r"DATETIME|DATEAMPM|(E8601|B8601|IS8601)DT")
 _TIME = re.compile(r"TIME|TIMEAMPM|HHMM|HOUR|MMSS|TOD|(E8601|B8601|IS8601)TM")
-"""SAS's own formats, whole names: whoever makes a format may call it DAYS."""
+"""SAS's own formats, as full names: a format that a user defined may be called DAYS."""
 _SHOWN_CODES = 6
 _KEPT_COLUMNS = 40
 _WAY_OUT = "It is damaged, incomplete, or of a version that the reader does not know."
@@ -44,17 +44,17 @@ _WAY_OUT = "It is damaged, incomplete, or of a version that the reader does not 
 
 @dataclass(frozen=True)
 class _Labelled:
-    """A frame with labels in the place of codes, where every code has one."""
+    """A frame with labels in place of codes, where every code has one."""
 
     looked_at: LookedAt
     code: str
     warnings: tuple[str, ...] = ()
     codes: tuple[tuple[str, str], ...] = ()
-    """What the codes of a column stand for, by its name."""
+    """Meanings of a column's codes, by its name."""
 
 
 def profile_stata(source: Source) -> FileProfile:
-    """Returns the profile of a Stata file, of any version that pandas reads.
+    """Return the profile of a Stata file, of any version that pandas reads.
 
     Raises:
         DataFileError: the file is damaged or of an unknown version.
@@ -70,7 +70,7 @@ def profile_stata(source: Source) -> FileProfile:
 
 
 def profile_spss(source: Source) -> FileProfile:
-    """Returns the profile of an SPSS file, compressed or not.
+    """Return the profile of an SPSS file, compressed or not.
 
     Raises:
         DataFileError: the file is damaged.
@@ -89,15 +89,15 @@ def profile_spss(source: Source) -> FileProfile:
 
 
 def profile_sas(source: Source, kind: str) -> FileProfile:
-    """Returns the profile of a SAS data set or transport file.
+    """Return the profile of a SAS data set or transport file.
 
     Args:
         source: the file.
         kind: sas7bdat or xport, as `pandas.read_sas` calls them.
 
     Raises:
-        DataFileError: the file is damaged, or a transport file of version 8 and what reads those
-            is missing.
+        DataFileError: the file is damaged, or the reader for transport files of version 8 is
+            missing.
         OSError: the file can't be read.
     """
     head = source.head(80)
@@ -114,7 +114,7 @@ def profile_sas(source: Source, kind: str) -> FileProfile:
         steps = _transport_steps(told) if kind == "xport" else []
         try:
             looked_at = _sas_rows(source, pieces, steps)
-        except (ValueError, OverflowError):  # years that pandas' times do not reach
+        except (ValueError, OverflowError):  # years outside the range of pandas' times
             steps = steps[:1]
             looked_at = _sas_rows(source, pieces, steps)
     words = "".join(f", {key}={literal(value)}" for key, value in options.items())
@@ -125,7 +125,7 @@ def profile_sas(source: Source, kind: str) -> FileProfile:
 
 
 def _unit_of(form: str) -> str | None:
-    """Returns what a SAS format says of a column's numbers: D or s since 1960, or time."""
+    """Return the unit of a column by its SAS format: D or s since 1960, or time."""
     if _MOMENT.fullmatch(form):
         return "s"
     if _TIME.fullmatch(form):
@@ -134,7 +134,7 @@ def _unit_of(form: str) -> str | None:
 
 
 def _transport_steps(units: dict[str, str]) -> list[FrameStep]:
-    """Returns what is done to a frame that pandas made of a transport file."""
+    """Return the steps for a frame that pandas read from a transport file."""
 
     def dated(name: str, unit: str) -> FrameStep:
         def run(frame: pd.DataFrame) -> pd.DataFrame:
@@ -160,10 +160,10 @@ def _sas_rows(source: Source, options: dict[str, Any], steps: list[FrameStep]) -
 
 
 def _newer_transport(source: Source) -> FileProfile:
-    """Returns the profile of a transport file of version 8, which pandas does not read.
+    """Return the profile of a transport file of version 8, which pandas does not read.
 
     Raises:
-        DataFileError: the package that does is missing.
+        DataFileError: the package that reads it is missing.
     """
     if find_spec("pyreadstat") is None:
         raise needs_package(source.name, "a SAS transport file of version 8", "pyreadstat")
@@ -176,7 +176,7 @@ def _newer_transport(source: Source) -> FileProfile:
 
 
 def _labelled(source: Source, function: str, *, has_labels: bool) -> _Labelled:
-    """Returns the frame with its labels, by two readings: with codes and with labels."""
+    """Return the frame with its labels, read twice: with codes and with labels."""
     read = getattr(pd, function)
     plain_code = f"df = pd.{function}({text_literal(source.name)}, convert_categoricals=False)"
     if source.path.stat().st_size > _WHOLE_BYTES:
@@ -199,7 +199,7 @@ def _labelled(source: Source, function: str, *, has_labels: bool) -> _Labelled:
 def _without_partial(
     frame: pd.DataFrame, codes: pd.DataFrame, code: str, plain_code: str
 ) -> _Labelled:
-    """Returns the labelled frame with numbers where only some of a column's codes have a label."""
+    """Return the labelled frame with numbers if only some of a column's codes have a label."""
     changed = [name for name in frame.columns if _is_labelled(frame[name], codes[name])]
     partial = [name for name in changed if _is_partial(frame[name], codes[name])]
     told = {name: _meanings(frame[name], codes[name]) for name in changed}
@@ -226,14 +226,14 @@ def _is_labelled(shown: pd.Series[Any], codes: pd.Series[Any]) -> bool:
 
 
 def _is_partial(shown: pd.Series[Any], codes: pd.Series[Any]) -> bool:
-    """Says whether numbers without a label stand among the labels."""
+    """Return whether there are numbers without a label among the labels."""
     if not types.is_numeric_dtype(codes.dtype):
         return False
     return any(not isinstance(value, str) for value in shown.cat.categories)
 
 
 def _meanings(shown: pd.Series[Any], codes: pd.Series[Any]) -> str:
-    """Returns what codes of a column stand for, as `-9 = 'refused'`."""
+    """Return the meanings of a column's codes, such as `-9 = 'refused'`."""
     pairs = pd.DataFrame({"code": codes, "label": shown.astype(object)}).drop_duplicates()
     pairs = pairs[[isinstance(label, str) for label in pairs["label"]]]
     texts = [
@@ -245,14 +245,14 @@ def _meanings(shown: pd.Series[Any], codes: pd.Series[Any]) -> str:
 
 
 def _with_dates(labelled: _Labelled) -> _Labelled:
-    """Returns the same with columns of dates, which SPSS's reader gives as objects, as times."""
+    """Return the same with date columns, which SPSS's reader returns as objects, as times."""
     frame = labelled.looked_at.frame
     names = [name for name in frame.columns if _holds_dates(frame[name])]
     if not names:
         return labelled
     try:
         frame[names] = frame[names].apply(pd.to_datetime)
-    except (ValueError, OverflowError):  # years that pandas' times do not reach
+    except (ValueError, OverflowError):  # years outside the range of pandas' times
         return labelled
     words = literal([str(name) for name in names])
     code = f"{labelled.code}\ndf[{words}] = df[{words}].apply(pd.to_datetime)"
@@ -266,7 +266,7 @@ def _holds_dates(values: pd.Series[Any]) -> bool:
 
 
 def _pieces(source: Source, function: str) -> Iterator[pd.DataFrame]:
-    """Yields a large file in pieces, codes without their labels.
+    """Yield a large file in pieces, codes without their labels.
 
     Yields:
         Frames.
@@ -290,7 +290,7 @@ def _pieces(source: Source, function: str) -> Iterator[pd.DataFrame]:
 
 
 def _transport_encoding(source: Source) -> str:
-    """Returns the encoding of the texts in a transport file, which does not say it."""
+    """Return the encoding of the texts in a transport file, which does not declare it."""
     pieces: dict[str, Any] = {"format": "xport", "encoding": None, "chunksize": _PIECE_ROWS}
     with pd.read_sas(source.path, **pieces) as reader:
         piece = next(iter(reader), pd.DataFrame())
@@ -307,11 +307,11 @@ def _is_utf8(text: bytes) -> bool:
 
 
 def _sas_texts(reader: Any, *names: str) -> dict[str, str]:
-    """Returns a text of each column; pandas keeps them, and documents no way to them.
+    """Return a text of each column; pandas keeps them, but documents no access to them.
 
     Args:
-        reader: of either kind of file.
-        names: what the text is called, in either.
+        reader: reader of either kind of file.
+        names: names of the text, in either kind.
     """
     found: dict[str, str] = {}
     for column in getattr(reader, "fields", None) or ():

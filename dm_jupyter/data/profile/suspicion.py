@@ -1,4 +1,4 @@
-"""What makes an analysis wrong without an error: dates kept as text, sum rows, damage."""
+"""Causes of a wrong analysis without an error: dates kept as text, sum rows, damage."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Suspicions", "is_text", "suspicions_of"]
 
 _CHECKED_VALUES = 2000
 _DETAILED = 1_000
-"""Columns of figures that are looked into; as many as are described."""
+"""Most columns of figures that are inspected; as many as are described."""
 _LOOKED_AT = 20_000
 _LISTED_COLUMNS = 8
 _MAX_LABELS = 5000
@@ -39,23 +39,23 @@ _TOTAL = re.compile(
 
 @dataclass
 class Suspicions:
-    """What a look at the values found."""
+    """Findings from the values of a table."""
 
     warnings: list[str] = field(default_factory=list)
     notes: dict[int, str] = field(default_factory=dict)
-    """By column position."""
+    """Notes by column position."""
     day_first: list[str] = field(default_factory=list)
-    """Text columns that hold day-first dates throughout."""
+    """Text columns with day-first dates throughout."""
 
 
 def suspicions_of(
     frame: pd.DataFrame, label_counts: Mapping[int, Mapping[Any, int]] | None = None
 ) -> Suspicions:
-    """Returns what a frame's text columns hide from someone who sees only their type.
+    """Return what a frame's text columns hide from someone who sees only their type.
 
     Args:
-        frame: the table, or distinct texts of each column of a table too large to be held.
-        label_counts: in the second case how often each value comes, by position of the column.
+        frame: the table, or distinct texts of each column of a table too large for memory.
+        label_counts: in the second case the count of each value, by position of the column.
     """
     found = Suspicions()
     damaged: list[str] = []
@@ -78,12 +78,12 @@ def suspicions_of(
 
 
 def is_text(values: pd.Series[Any]) -> bool:
-    """Says whether a column holds text, in pandas 2 (`object`) and in pandas 3 (`str`)."""
+    """Return whether a column is text, in pandas 2 (`object`) and in pandas 3 (`str`)."""
     return bool(types.is_object_dtype(values.dtype) or types.is_string_dtype(values.dtype))
 
 
 def _distinct_texts(values: pd.Series[Any]) -> list[str]:
-    """Returns distinct text values without the words people write for "missing"."""
+    """Return distinct text values without the words people write for "missing"."""
     texts = dict.fromkeys(
         value.strip()[:200] for value in values.dropna().head(_LOOKED_AT) if isinstance(value, str)
     )
@@ -94,13 +94,13 @@ def _distinct_texts(values: pd.Series[Any]) -> list[str]:
 def _judge_figures(
     found: Suspicions, position: int, name: str, values: pd.Series[Any], counted: Iterable[Any]
 ) -> None:
-    """Notes whole numbers that write dates, and dates that stand for none.
+    """Report whole numbers that are dates, and dates that mean "no date".
 
     Args:
-        found: so far.
-        position: of the column.
-        name: of the column.
-        values: of the column; empty for a table too large to be held.
+        found: the findings so far.
+        position: position of the column.
+        name: name of the column.
+        values: values of the column; empty for a table too large for memory.
         counted: its distinct values, in that case.
     """
     if types.is_datetime64_any_dtype(values.dtype):
@@ -155,7 +155,7 @@ def _mojibake_example(name: str, texts: list[str]) -> list[str]:
 
 
 def _is_mojibake(text: str) -> bool:
-    """Says whether the text is UTF-8 that was decoded as a western code page and saved again."""
+    """Return whether the text is UTF-8 that was decoded as a western code page and saved again."""
     if text.isascii():
         return False
     for codec in ("cp1252", "latin-1"):
@@ -170,7 +170,7 @@ def _is_mojibake(text: str) -> bool:
 def _sum_rows(
     frame: pd.DataFrame, label_counts: Mapping[int, Mapping[Any, int]] | None
 ) -> list[str]:
-    """Returns a warning for each label column in which some rows are sums of others."""
+    """Return a warning for each label column in which some rows are sums of others."""
     warnings: list[str] = []
     for position in range(min(3, frame.shape[1])):
         values = frame.iloc[:, position]
@@ -193,12 +193,12 @@ def _sum_rows(
 
 
 def _sum_labels(values: pd.Series[Any]) -> dict[str, int]:
-    """Returns the labels that say "total", in order of appearance, with their row counts."""
+    """Return the labels that say "total", in order of appearance, with their row counts."""
     try:
         counts = values.value_counts(sort=False)
     except TypeError:  # lists and dictionaries have no hash
         return {}
-    # Nearly every row another text: no grouping, and a sum row stands at the end if anywhere.
+    # Nearly every row has another text: no grouping, and a sum row can only be at the end.
     if len(counts) > _MAX_LABELS:
         counts = values.tail(_TAIL_ROWS).value_counts(sort=False)
     return _total_labels(counts.items())

@@ -1,13 +1,13 @@
-"""Where the tables of a grid stand: the one model of layout, for delimited text and for sheets.
+"""Positions of the tables in a grid: the one model of layout, for delimited text and sheets.
 
-A grid is a list of rows; a cell is None where it is empty, else a text, a number or a time. Text
-files bring their cells in this form, too: see `grid_of_text`. What stands in a grid besides the
-rows of a table is told apart here and nowhere else: titles, headers of up to four rows, a row of
-units, blank rows and columns between tables, notes below.
+A grid is a list of rows; an empty cell is `None`, any other a text, a number or a time. Text files
+provide their cells in this form, too: see `figure_cells`. Only this model separates the rows of a
+table from the rest of a grid: titles, headers of up to four rows, a row of units, blank rows and
+columns between tables, notes below.
 
 Rows that are sums of others stay in the table: their figures are the file's own, a person may ask
-for them, and whether a row is a sum is often a matter of its label alone. They are named in a
-warning instead (`suspicion.py`), for sheets and text alike.
+for them, and often only the label shows that a row is a sum. A warning names them instead
+(`suspicion.py`), for sheets and text alike.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TITLES = 4
 _MOST_BLOCKS = 30
 _MOST_GROUPS = 2_000
 _LEAST_ALIKE, _ALIKE = 5, 0.8
-"""Rows, and the share of them, by which labels to the right belong to the rows."""
+"""Fewest rows, and least share of them, for which labels to the right belong to the rows."""
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 _MOST_BREAKS = 5
 
@@ -54,12 +54,12 @@ class SheetBlock:
     """One table of a grid: rows and columns count from 0, ends are exclusive."""
 
     top: int = 0
-    """The first row that may hold something of it, a title for example."""
+    """The first row that may contain a part of it, a title for example."""
     bottom: int | None = None
-    """The row after its last; None where nothing stands below it."""
+    """The row after its last; `None` if nothing is below it."""
     left: int = 0
     right: int | None = None
-    """The column after its last; None where nothing stands beside it."""
+    """The column after its last; `None` if nothing is beside it."""
     header: Header = field(default_factory=Header)
     titles: tuple[str, ...] = ()
     """Texts above the header."""
@@ -71,12 +71,12 @@ class SheetBlock:
 
     @property
     def is_part(self) -> bool:
-        """Whether something of the grid stands below or beside it that is not of it."""
+        """Whether the grid has something else below or beside it."""
         return self.bottom is not None or self.right is not None or self.left > 0
 
 
 def grid_of_values(values: Any) -> list[list[Any]]:
-    """Returns the rows of a two-dimensional array; cells that are blank or hold blanks are None."""
+    """Return the rows of a two-dimensional array, with empty and blank cells as `None`."""
     return [[_cell(value) for value in row] for row in values]
 
 
@@ -89,12 +89,12 @@ def _cell(value: Any) -> Any:
 def find_blocks(
     grid: Grid, fills: Sequence[Fill] = (), *, is_whole: bool = True
 ) -> tuple[SheetBlock, ...]:
-    """Returns the tables of a grid, in reading order; one where nothing tells several.
+    """Return the tables of a grid, in reading order; one if nothing shows several.
 
     Args:
         grid: all rows of it, or the first ones.
-        fills: cells that are shown as one, where the format says so.
-        is_whole: whether the grid holds all rows.
+        fills: merged cells, if the format declares them.
+        is_whole: whether the grid contains all rows.
     """
     found: list[SheetBlock] = []
     for area in _areas(grid):
@@ -108,7 +108,7 @@ def find_blocks(
 
 @dataclass(frozen=True)
 class _Area:
-    """A rectangle that holds one table and what belongs to it."""
+    """A rectangle with one table and what belongs to it."""
 
     top: int
     bottom: int
@@ -116,7 +116,7 @@ class _Area:
     right: int
 
     def rows(self, grid: Grid) -> list[list[Any]]:
-        """The cells, in rows of one length."""
+        """Return the cells, in rows of one length."""
         return [_padded(row[self.left : self.right], self) for row in grid[self.top : self.bottom]]
 
 
@@ -125,7 +125,7 @@ def _padded(row: Sequence[Any], area: _Area) -> list[Any]:
 
 
 def _areas(grid: Grid) -> list[_Area]:
-    """Returns the rectangles: cut at blank columns, then between rows, then once more."""
+    """Return the rectangles: cut at blank columns, then between rows, then once more."""
     width = max(map(len, grid), default=0)
     whole = _Area(0, len(grid), 0, width)
     return [
@@ -159,7 +159,7 @@ def _block(grid: Grid, area: _Area, fills: Sequence[Fill]) -> SheetBlock:
 
 
 def _stacked(grid: Grid, area: _Area) -> list[_Area]:
-    """Returns the tables that stand one below the other, each with the titles above it."""
+    """Return the tables one below the other, each with the titles above it."""
     rows = area.rows(grid)
     cuts = [0]
     has_table = False
@@ -188,7 +188,7 @@ def _stacked(grid: Grid, area: _Area) -> list[_Area]:
 
 
 def _is_table_so_far(rows: list[list[Any]]) -> bool:
-    """Says whether rows hold more than remarks: two or more rows that are not label and value."""
+    """Return whether rows are more than remarks: two or more that are not label and value."""
     wide = [row for row in rows if filled(row) > 1]
     values = [row[1] for row in wide[1:] if len(row) > 1]
     if all(filled(row) == 2 for row in wide) and len({_kind(value) for value in values}) > 1:
@@ -205,7 +205,7 @@ def _kind(value: Any) -> str:
 
 
 def _groups(rows: list[list[Any]]) -> list[tuple[int, int]]:
-    """Returns first and end of the runs of rows between blank rows and lone texts."""
+    """Return start and end of the runs of rows between blank rows and lone texts."""
     found: list[tuple[int, int]] = []
     start: int | None = None
     for at, row in enumerate(rows):
@@ -224,9 +224,9 @@ def _is_lone_text(row: list[Any]) -> bool:
 
 
 def _is_new(rows: list[list[Any]], top: int, first: int, end: int, names: list[Any]) -> bool:
-    """Says whether a row that could be a header begins another table than the one above it.
+    """Return whether a row that could be a header begins another table than the one above it.
 
-    Pages of a printed table repeat its header: the same names without a title begin none.
+    Pages of a printed table repeat its header: the same names without a title do not begin one.
     """
     has_title = (first > 0 and filled(rows[first - 1]) == 1) or _has_title(rows, first)
     if _texts(rows[first]) == _texts(names):
@@ -236,7 +236,7 @@ def _is_new(rows: list[list[Any]], top: int, first: int, end: int, names: list[A
     places = [place for place, value in enumerate(rows[first]) if value is not None]
     if any(_is_figure_column(body, place) for place in places):
         return True
-    # Texts alone: another width, and set off from what stands above.
+    # Only texts: another width, and separate from the rows above.
     spans = {_span(row) for row in above[-5:]}
     return len(body) > 1 and _span(rows[first]) not in spans
 
@@ -265,7 +265,7 @@ def _is_figure(value: Any) -> bool:
 
 
 def _first_title(rows: list[list[Any]], top: int, first: int) -> int:
-    """Returns the row where the titles of a table begin, those above a blank row included."""
+    """Return the row where the titles of a table begin, those above a blank row included."""
     at, start, blanks = first, first, 0
     while at - 1 > top and first - at < _TITLE_ROWS:
         row = rows[at - 1]
@@ -281,9 +281,9 @@ def _first_title(rows: list[list[Any]], top: int, first: int) -> int:
 
 
 def _side_by_side(grid: Grid, area: _Area) -> list[_Area]:
-    """Returns the tables that stand side by side with blank columns between them.
+    """Return the tables that are side by side with blank columns between them.
 
-    A blank column inside one table only sets its groups of columns apart. A table of its own has
+    A blank column inside one table only separates its groups of columns. A table of its own has
     names above all its columns and, in its first column, labels or dates of its own.
     """
     rows = area.rows(grid)
@@ -313,7 +313,7 @@ def _column_runs(rows: list[list[Any]], width: int) -> list[tuple[int, int]]:
 
 
 def _is_own_table(rows: list[list[Any]], left: int, right: int, place: int) -> bool:
-    """Says whether a run of columns can be read by itself."""
+    """Return whether a run of columns can be read by itself."""
     piece = [row[left:right] for row in rows]
     header = find_header(piece)
     names = piece[header.rows[-1]] if header.rows else []
@@ -337,7 +337,7 @@ def _is_own_table(rows: list[list[Any]], left: int, right: int, place: int) -> b
 
 
 def _are_one(rows: list[list[Any]], left: int, right: int) -> bool:
-    """Says whether the labels of a run of columns tell of the rows to their left.
+    """Return whether the labels of a run of columns describe the rows to their left.
 
     They share words with nearly each text of their own row, and not with those of other rows.
     """
@@ -361,19 +361,19 @@ def _long_words(cells: Sequence[Any]) -> set[str]:
 
 
 def _first_names(rows: list[list[Any]], left: int) -> set[str]:
-    """Returns the texts to the left of a column, among which the names of its neighbours are."""
+    """Return the texts to the left of a column, including the names of its neighbours."""
     return {str(value) for row in rows[:_BODY_ROWS] for value in row[:left] if value is not None}
 
 
 def text_breaks(grid: Grid, block: SheetBlock) -> list[int]:
-    """Returns rows below blank ones that may be the header of another table of texts.
+    """Return rows below blank ones that may be the header of another table of texts.
 
-    Among figures a header shows; among texts alone, nothing tells it from a row of data. Such a row
-    is as wide as the header, and none of its texts comes again in its column.
+    Among figures a header is visible. Among texts alone, nothing distinguishes it from a row of
+    data. Such a row is as wide as the header, and none of its texts appears again in its column.
 
     Args:
         grid: all rows of it, or the first ones.
-        block: a table of it.
+        block: a table of the grid.
     """
     rows = [list(row[block.left : block.right]) for row in grid[: block.bottom]]
     body = range(block.first_row, len(rows))
@@ -391,7 +391,7 @@ def text_breaks(grid: Grid, block: SheetBlock) -> list[int]:
 
 
 def breaks_warning(breaks: Sequence[int]) -> list[str]:
-    """Returns what to say of rows that `text_breaks` found, counted from 0."""
+    """Return the warning about rows that `text_breaks` found, counted from 0."""
     if not breaks:
         return []
     shown = ", ".join(str(row + 1) for row in breaks)

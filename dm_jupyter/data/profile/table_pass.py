@@ -1,6 +1,6 @@
-"""One pass over a table that is not held whole: its facts, and rows spread over it.
+"""One pass over a table that is not all in memory: its facts, and rows spread over it.
 
-A reader gives the table as frames: one, or one after another where it is large.
+A reader provides the table as frames: one, or one after another if it is large.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _LABEL_CHARS = 70
 
 @dataclass(frozen=True)
 class Deadline:
-    """When a pass has to end, and who hears how far it is."""
+    """Time at which a pass must end, and a callback for its progress."""
 
     stop_at: float = math.inf
     """As `time.monotonic` counts; one piece is read in any case."""
     tell: Callable[[float], None] | None = None
-    """As of `Effort`."""
+    """Callback for progress, as in `Effort`."""
 
     @classmethod
     def of(cls, effort: Effort) -> Deadline:
-        """Returns the deadline of what begins now."""
+        """Return the deadline of a pass that begins now."""
         return cls(time.monotonic() + effort.seconds, effort.tell)
 
     @property
@@ -64,13 +64,13 @@ class Deadline:
 
 
 class TablePass:
-    """What a pass saw; memory stays that of a piece."""
+    """Findings of a pass, in the memory of one piece."""
 
     def __init__(self) -> None:
-        """Starts without rows."""
+        """Start without rows."""
         self.facts = TableFacts()
         self.is_whole = True
-        """Whether it came to the end of the table."""
+        """Whether it reached the end of the table."""
         self._samples: list[pd.DataFrame] = []
 
     def through(
@@ -80,15 +80,15 @@ class TablePass:
         *,
         row_count: int | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """Takes piece after piece until the last one, or until time runs out.
+        """Add piece after piece until the last one, or until time runs out.
 
         Args:
-            pieces: in the table's order.
-            deadline: of the pass.
-            row_count: of the table, for the share that is told; None for one not known.
+            pieces: pieces in the table's order.
+            deadline: deadline of the pass.
+            row_count: rows of the table, for the reported share; `None` if not known.
 
         Yields:
-            Each piece after it was taken.
+            Each piece after it was added.
         """
         for piece in pieces:
             if self.facts.rows and deadline.is_over:
@@ -101,15 +101,15 @@ class TablePass:
             yield piece
 
     def add_rows(self, rows: pd.DataFrame) -> None:
-        """Takes rows from further on as samples alone."""
+        """Add rows from further on, only as samples."""
         self._keep(rows)
 
     def retake(self, pieces: Iterable[pd.DataFrame], deadline: Deadline) -> bool:
-        """Says whether columns could be taken again, to the end; their facts are then those.
+        """Replace the facts of columns by those of a second pass; return whether it completed.
 
         Args:
-            pieces: of some of the columns, as they are to be loaded.
-            deadline: of all passes together.
+            pieces: pieces of some of the columns, as they will be loaded.
+            deadline: deadline of all passes together.
         """
         facts = TableFacts()
         try:
@@ -127,20 +127,20 @@ class TablePass:
         return True
 
     def change_samples(self, change: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
-        """Shows the sampled rows as further steps of the load code leave them, where they can.
+        """Apply further steps of the load code to the sampled rows, where possible.
 
-        A column that only became text further on was read as numbers in the first pieces.
+        It is not possible for a column that was read as numbers at first and became text later.
         """
         for at, frame in enumerate(self._samples):
             with suppress(ValueError, TypeError, AttributeError):
                 self._samples[at] = change(frame)
 
     def suspicions(self) -> Suspicions:
-        """Returns what the texts hide."""
+        """Return the suspicions about the texts."""
         return suspicions_of(self.facts.distinct_texts(), self.facts.label_counts())
 
     def sample_rows(self) -> tuple[tuple[Scalar, ...], ...]:
-        """Returns the first two rows of all, some from between, and the last."""
+        """Return the first two rows of all, some from between, and the last."""
         kept = [(frame, at) for frame in self._samples for at in range(len(frame))]
         chosen = (kept[at] for at in spread_positions(len(kept)))
         rows = (self.facts.aligned(frame.iloc[at : at + 1]) for frame, at in chosen)
@@ -156,15 +156,15 @@ class TablePass:
         warnings: Sequence[str] = (),
         suspicions: Suspicions | None = None,
     ) -> TableProfile:
-        """Returns the profile.
+        """Return the profile.
 
         Args:
-            name: of the table.
-            code: that makes `df`.
-            row_count: what else is known of the rows, for a pass that did not see all of them.
-            notes: on columns, by position; shown before what the texts hide.
-            warnings: to be said first.
-            suspicions: where the caller has asked for them already.
+            name: name of the table.
+            code: the code that creates `df`.
+            row_count: number of rows, if known, for a pass that did not see all of them.
+            notes: notes on columns, by position; they take precedence over those on texts.
+            warnings: warnings that come first.
+            suspicions: the suspicions, if the caller already has them.
         """
         suspicions = suspicions or self.suspicions()
         unseen = () if self.is_whole else (unseen_warning(self.facts.rows, row_count),)
@@ -179,7 +179,7 @@ class TablePass:
         )
 
     def _keep(self, piece: pd.DataFrame) -> None:
-        """Keeps a few rows of each piece, and of ever fewer pieces as their number grows."""
+        """Keep a few rows of each piece, and of ever fewer pieces as their number grows."""
         if not len(piece) and self._samples:
             return
         rows = piece.iloc[spread_positions(len(piece))].copy()
@@ -190,7 +190,7 @@ class TablePass:
 
 
 def unseen_warning(seen: int, row_count: int | None) -> str:
-    """Returns what to say of a table whose first rows alone were seen."""
+    """Return the warning about a table of which only the first rows were seen."""
     share = f" of {row_count:,} ({100 * seen / row_count:.0f} %)" if row_count else ""
     return (
         f"the file is too large to be read whole in time: types, ranges and counts are those of "
@@ -203,12 +203,12 @@ def noted(
     notes: Mapping[int, str],
     first: Mapping[int, str] | None = None,
 ) -> tuple[ColumnProfile, ...]:
-    """Returns the columns with what their texts are; parsed dates need no such note.
+    """Return the columns with notes on their texts; parsed dates need no such note.
 
     Args:
-        columns: in order.
-        notes: on the texts, by position.
-        first: those that are shown instead, where there are some.
+        columns: columns in order.
+        notes: notes on the texts, by position.
+        first: notes that are shown instead, if there are any.
     """
     return tuple(
         replace(
@@ -225,17 +225,17 @@ class LookedAt:
     """What was read of a table."""
 
     frame: pd.DataFrame
-    """All rows; of a large table its first piece."""
+    """All rows, or the first piece of a large table."""
     seen: TablePass | None = None
     """The pass over a large table."""
 
 
 def in_pieces(pieces: Iterable[pd.DataFrame], deadline: Deadline) -> LookedAt:
-    """Returns a table that comes in pieces: whole where it is small, else what a pass over it saw.
+    """Return a table that comes in pieces: all of it if small, else the findings of a pass.
 
     Args:
-        pieces: in the file's order.
-        deadline: of the pass.
+        pieces: pieces in the file's order.
+        deadline: deadline of the pass.
     """
     waiting = iter(pieces)
     kept: list[pd.DataFrame] = []
@@ -254,7 +254,7 @@ def in_pieces(pieces: Iterable[pd.DataFrame], deadline: Deadline) -> LookedAt:
 
 
 def _let_go(kept: list[pd.DataFrame], waiting: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    """Yields all pieces without holding on to any."""
+    """Yield all pieces without keeping any in memory."""
     while kept:
         yield kept.pop(0)
     yield from waiting
@@ -263,13 +263,13 @@ def _let_go(kept: list[pd.DataFrame], waiting: Iterator[pd.DataFrame]) -> Iterat
 def table_of(
     name: str, looked_at: LookedAt, code: str, labels: Mapping[str, str] | None = None
 ) -> TableProfile:
-    """Returns the profile of a table.
+    """Return the profile of a table.
 
     Args:
-        name: of the table.
-        looked_at: the frame as the code makes it, or the pass over it.
-        code: that makes `df`.
-        labels: what the file says of a column, by its name; shown beside it.
+        name: name of the table.
+        looked_at: the frame that the code creates, or the pass over it.
+        code: the code that creates `df`.
+        labels: the file's label of a column, by its name; shown beside it.
     """
     if looked_at.seen is not None:
         table = looked_at.seen.table(name, code, None)
@@ -300,17 +300,17 @@ def large_table(
     *,
     row_count: int | None,
 ) -> TableProfile:
-    """Returns the profile of a table read in pieces; number formats are learnt from all of it.
+    """Return the profile of a table read in pieces; number formats are learned from all of it.
 
-    Columns that are numbers in a format of their own are read a second time, for the facts of the
-    numbers; without the time for that they stay text, and a warning says so.
+    Columns of numbers in their own format are read a second time, for the facts of the numbers. If
+    time is too short for that, they stay text and a warning says so.
 
     Args:
-        name: of the table.
-        pieces: reads it again from its start, all columns or those named.
-        code: that makes `df`.
-        deadline: of all passes together.
-        row_count: rows of the table; None for one not known.
+        name: name of the table.
+        pieces: function that reads the table from its start, all columns or those named.
+        code: the code that creates `df`.
+        deadline: deadline of all passes together.
+        row_count: rows of the table; `None` if not known.
 
     Raises:
         Exception: whatever the reader raises.
@@ -330,9 +330,9 @@ def large_table(
 
 
 def label_note(label: object) -> str | None:
-    """Returns a variable's label as a note; None where there is none.
+    """Return a variable's label as a note; `None` if there is none.
 
-    Whoever wrote the file chose its text: it is quoted, cut and has no line breaks.
+    The author of the file chose its text, so it is quoted, cut and without line breaks.
     """
     text = " ".join(label.split()) if isinstance(label, str) else ""
     shown = text if len(text) <= _LABEL_CHARS else f"{text[:_LABEL_CHARS]}…"

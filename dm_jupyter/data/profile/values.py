@@ -1,9 +1,9 @@
-"""The index of a file's short texts, by which the words of a question are linked to cells.
+"""Index of a file's short texts, which links the words of a question to cells.
 
-The index is made once, with the profile, and kept with it. The other way would be to search the
-file with each question in hand. That finds rare values too, but reads the whole file again between
-Enter and the first token; the index costs nothing there. It is bounded, so a column with more
-values than it has room for is known in part, and `is_complete` says so.
+The index is built once, with the profile, and kept with it. The alternative is to search the file
+for each question. That finds rare values too, but reads the entire file again between Enter and the
+first token, where the index costs nothing. The index is bounded, so a column with too many values
+is known in part, and `is_complete` says so.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ __all__ = [
 VALUE_CHARS = 60
 """Longest text in the index: a longer one is prose, and no question repeats it."""
 MOST_VALUES = 500
-"""Texts of one column."""
+"""Most texts of one column."""
 _FILE_CHARS = 60_000
-"""Texts of all columns of a file together."""
+"""Most characters in the texts of all columns of a file together."""
 
 
 def indexed(counts: Iterable[tuple[object, int]]) -> tuple[tuple[str, int], ...]:
-    """Returns the first short texts with their counts, at most `MOST_VALUES`.
+    """Return the first short texts with their counts, at most `MOST_VALUES`.
 
     Args:
-        counts: values with their counts, most frequent first; what is no short text is left out.
+        counts: values with their counts, most frequent first; other values than short texts are
+            left out.
     """
     kept: list[tuple[str, int]] = []
     for value, count in counts:
@@ -46,11 +47,11 @@ def indexed(counts: Iterable[tuple[object, int]]) -> tuple[tuple[str, int], ...]
 
 
 def is_complete(column: ColumnProfile, table: TableProfile) -> bool:
-    """Returns whether the index holds every value of a column, as one of text with few values.
+    """Return whether the index contains every value of a column, as for one with few texts.
 
     Args:
-        column: of the table.
-        table: whose rows were read whole or in part.
+        column: column of the table.
+        table: table whose rows were read entirely or in part.
     """
     if table.sampled_rows is not None or column.is_unique_estimated or column.unique is None:
         return False
@@ -58,9 +59,9 @@ def is_complete(column: ColumnProfile, table: TableProfile) -> bool:
 
 
 def with_bounded_values(profile: FileProfile) -> FileProfile:
-    """Returns the profile with so many indexed texts that a file's bound is kept.
+    """Return the profile with as many indexed texts as a file's bound allows.
 
-    Every column keeps its most frequent texts: the room is shared, and what the columns with few
+    Every column keeps its most frequent texts. The room is shared, and what the columns with few
     texts leave goes to the others.
     """
     sizes = sorted(
@@ -87,7 +88,7 @@ def with_bounded_values(profile: FileProfile) -> FileProfile:
 
 
 def without_values(profile: FileProfile) -> FileProfile:
-    """Returns the profile without the index, which serves a search and tells a reader little."""
+    """Return the profile without the index, which serves a search and shows a reader little."""
     return replace(
         profile,
         tables=tuple(

@@ -60,7 +60,7 @@ _WAY_OUT = "It is damaged or incomplete: open it in a spreadsheet program and sa
 
 
 def profile_workbook(source: Source, kind: str) -> FileProfile:
-    """Returns the profile of a workbook.
+    """Return the profile of a workbook.
 
     Args:
         source: the file.
@@ -86,12 +86,12 @@ def profile_workbook(source: Source, kind: str) -> FileProfile:
 
 
 def _check_size(source: Source, kind: str) -> None:
-    """Refuses a workbook that would take more memory than one may.
+    """Reject a workbook that would take more memory than allowed.
 
     Raises:
-        DataFileError: with the limit and the way out.
+        DataFileError: it is too large; the message gives the limit and says what to do.
         zipfile.BadZipFile: the archive is damaged.
-        KeyError: the archive holds no content.
+        KeyError: the archive contains no content.
     """
     if kind == "xls":
         if source.path.stat().st_size > _MAX_XLS_BYTES:
@@ -108,10 +108,10 @@ def _check_size(source: Source, kind: str) -> None:
 
 
 def _extents(source: Source, kind: str) -> dict[str, SheetExtent]:
-    """Returns the sheets' extents where the format lets them be known cheaply."""
+    """Return the sheets' extents if they are cheap to know in the format."""
     extents: tuple[SheetExtent, ...] = ()
     if kind == "xlsx":
-        # Unknown extents cost precision alone; whether the parts can be read, openpyxl says.
+        # Unknown extents cost only precision; openpyxl reports parts that can't be read.
         with attempted():
             extents = scan_workbook(source.path)
     return {extent.name: extent for extent in extents}
@@ -158,7 +158,7 @@ def _is_hidden_xls(book: pd.ExcelFile, name: str, kind: str) -> bool:
 
 
 def _plain(source: Source, book: pd.ExcelFile, call: ReadCall, extent: SheetExtent) -> TableProfile:
-    """Returns a sheet as `pd.read_excel` loads it by itself.
+    """Return a sheet as `pd.read_excel` loads it by itself.
 
     Raises:
         DataFileError: the library can't read it either.
@@ -173,10 +173,10 @@ def _plain(source: Source, book: pd.ExcelFile, call: ReadCall, extent: SheetExte
 
 
 def _engine_named(book: pd.ExcelFile, call: ReadCall) -> ReadCall:
-    """Returns the call as the notebook needs it; an open book takes no such argument.
+    """Return the call with its engine, for the notebook; an open book takes no such argument.
 
-    pandas 4 changes the default for xlsx, and 3.1 warns of it where calamine is installed: named,
-    it reads the same everywhere.
+    pandas 4 changes the default for xlsx, and 3.1 warns of it if calamine is installed. A named
+    engine reads the same everywhere.
     """
     engine = getattr(book, "engine", None)  # missing from the type stubs
     is_named = engine in {"openpyxl", "calamine"}
@@ -186,7 +186,7 @@ def _engine_named(book: pd.ExcelFile, call: ReadCall) -> ReadCall:
 def _sheet(
     opened: _Opened, call: ReadCall, extent: SheetExtent, *, is_whole: bool
 ) -> list[TableProfile]:
-    """Returns the tables of a sheet, or one without columns."""
+    """Return the tables of a sheet, or one without columns."""
     book = opened.book
     empty = TableProfile(extent.name, 0, is_hidden=extent.is_hidden)
     if extent.cells == 0:
@@ -214,7 +214,7 @@ def _sheet(
 def _part(
     opened: _Opened, call: ReadCall, extent: SheetExtent, part: SheetPart, *, is_whole: bool
 ) -> TableProfile:
-    """Returns one table of a sheet."""
+    """Return one table of a sheet."""
     call = _part_call(opened.book, call, part)
     if extent.dense_rows is not None:
         call = call.with_arguments(nrows=max(0, extent.dense_rows - part.above))
@@ -242,7 +242,7 @@ def _part(
 
 
 def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:
-    """Returns the call that reads a table, with pandas' own names where they are right."""
+    """Return the call that reads a table, with pandas' own names if they are correct."""
     plain = part.call(call)
     if not part.block.header.is_deep and not part.is_named_before:
         return plain
@@ -288,7 +288,7 @@ def _table(opened: _Opened, call: ReadCall, limit: int | None, odd: Oddities) ->
 def _cleaned(
     book: pd.ExcelFile, call: ReadCall, merges: tuple[Merge, ...], part: SheetPart, odd: Oddities
 ) -> tuple[ReadCall, list[str]]:
-    """Returns the call that makes a table of a whole sheet, and what it does to it."""
+    """Return the call that turns an entire sheet into a table, and warnings about its changes."""
     warnings: list[str] = []
     frame = call.run(book)
     footer_rows, note = find_footer(grid_of_values(frame.to_numpy(dtype=object)), frame.shape[1])
@@ -319,7 +319,7 @@ def _cleaned(
 
 
 def _without_blanks(call: ReadCall, part: SheetPart) -> ReadCall:
-    """Returns the call without the blank rows between those of data, so that integers stay such."""
+    """Return the call without the blank rows between data, so that integers stay integers."""
     told = dict(call.arguments)
     is_named = "names" in told and bool(part.block.header.rows)
     spare = dict(part.call(ReadCall(call.function), is_named=is_named, skips_blanks=True).arguments)

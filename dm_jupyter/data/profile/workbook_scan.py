@@ -1,11 +1,11 @@
-"""How large the sheets of a workbook really are, before anything builds them in memory.
+"""Real sizes of a workbook's sheets, before anything builds them in memory.
 
 A workbook of a few kilobytes can declare billions of cells, or unpack to gigabytes. The checks read
 the zip's directory and the tags or records of rows and cells, as a stream.
 
-Covered: xlsx, xlsb and ods; sheets whose cells lie far apart; repeats; archives that unpack to more
-than a workbook needs. Not covered: xlsb records that are longer than they say, which the reader
-itself refuses.
+Covered: xlsx, xlsb and ods; sheets whose cells are far apart; repeats; archives that unpack to more
+than a workbook needs. Not covered: xlsb records that are longer than they declare, which the reader
+itself rejects.
 """
 
 from __future__ import annotations
@@ -81,22 +81,22 @@ class Merge:
         return self.right > self.left
 
     def lowered(self, rows: int) -> Merge:
-        """Returns the same block, counted from `rows` further down."""
+        """Return the same block, counted from `rows` further down."""
         return Merge(self.top - rows, self.left, self.bottom - rows, self.right)
 
 
 @dataclass(frozen=True)
 class SheetExtent:
-    """What a sheet's XML holds."""
+    """Extent of a sheet, from its XML."""
 
     name: str
     is_hidden: bool
     rows: int
-    """Number of the last row that holds a value, counted from 1."""
+    """Number of the last row with a value, counted from 1."""
     cells: int
     """Cell tags, empty formatted ones included."""
     dense_rows: int | None = None
-    """Rows of the first block, where a far stray cell makes the sheet absurdly large."""
+    """Rows of the first block, if a far stray cell makes the sheet absurdly large."""
     last_column: str | None = None
     """Letters of that block's last column."""
     merges: tuple[Merge, ...] = ()
@@ -104,12 +104,12 @@ class SheetExtent:
 
 
 def check_unpacked_size(path: Path, name: str) -> None:
-    """Refuses an archive that declares to unpack to more than a workbook can need.
+    """Reject an archive whose declared unpacked size is more than a workbook can need.
 
     Covered: size and ratio by the zip's directory, which Python's reader enforces when it unpacks.
 
     Raises:
-        DataFileError: with both sizes.
+        DataFileError: it is too large; the message gives both sizes.
         zipfile.BadZipFile: the archive is damaged.
     """
     with zipfile.ZipFile(path) as archive:
@@ -125,12 +125,12 @@ def check_unpacked_size(path: Path, name: str) -> None:
 
 
 def scan_workbook(path: Path) -> tuple[SheetExtent, ...]:
-    """Returns the worksheets in their order; chart sheets are left out.
+    """Return the worksheets' extents in order; chart sheets are left out.
 
     Raises:
         zipfile.BadZipFile: the archive is damaged.
         KeyError: a part is missing.
-        xml.etree.ElementTree.ParseError: a part is no XML.
+        xml.etree.ElementTree.ParseError: a part is not XML.
     """
     with zipfile.ZipFile(path) as archive:
         hidden = _hidden_sheets(archive)
@@ -141,11 +141,11 @@ def scan_workbook(path: Path) -> tuple[SheetExtent, ...]:
 
 
 def sheet_members(archive: zipfile.ZipFile) -> list[tuple[str, str]]:
-    """Returns name and archive member of each worksheet, in order; chart sheets are left out.
+    """Return name and archive member of each worksheet, in order; chart sheets are left out.
 
     Raises:
         KeyError: a part is missing.
-        xml.etree.ElementTree.ParseError: a part is no XML.
+        xml.etree.ElementTree.ParseError: a part is not XML.
     """
     targets = _targets(archive)
     found = []
@@ -167,7 +167,7 @@ def _hidden_sheets(archive: zipfile.ZipFile) -> set[str]:
 
 
 def _targets(archive: zipfile.ZipFile) -> dict[str, str]:
-    """Returns archive members by relation id."""
+    """Return archive members by relation id."""
     relations = ET.fromstring(archive.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
     found: dict[str, str] = {}
     for relation in relations.iterfind("{*}Relationship"):
@@ -184,7 +184,7 @@ def _extent(archive: zipfile.ZipFile, member: str, name: str, is_hidden: bool) -
     for block in _blocks(archive, member):
         cells += sum(1 for _ in _CELL_TAG.finditer(block))
         last_value = max(block.rfind(tag) for tag in _VALUE_TAGS)
-        # The value may belong to a row whose tag stood in the block before.
+        # The value may belong to a row whose tag was in the block before.
         last_filled = max(last_filled, last_row) if last_value >= 0 else last_filled
         for match in _ROW.finditer(block):
             number = int(match[1])
@@ -208,7 +208,7 @@ def _merge(found: re.Match[bytes]) -> Merge:
 
 
 def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
-    """Yields the XML in blocks that are cut before a tag, so that no tag is split.
+    """Yield the XML in blocks that are cut before a tag, so that no tag is split.
 
     Yields:
         Bytes.
@@ -218,7 +218,7 @@ def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
         while chunk := stream.read(_CHUNK_BYTES):
             block = rest + chunk
             cut = block.rfind(b"<")
-            # A text longer than a chunk holds no tag: nothing of it needs to be kept.
+            # A text longer than a chunk contains no tag: nothing of it needs to be kept.
             cut = cut if cut > 0 else len(block)
             yield block[:cut]
             rest = block[cut:]
@@ -226,7 +226,7 @@ def _blocks(archive: zipfile.ZipFile, member: str) -> Iterator[bytes]:
 
 
 def _last_column(archive: zipfile.ZipFile, member: str, rows: int) -> str:
-    """Returns the letters of the last column before the first wide gap, in the first rows."""
+    """Return the letters of the last column before the first wide gap, in the first rows."""
     numbers = {1: "A"}
     for block in _blocks(archive, member):
         for match in _CELL.finditer(block):
@@ -242,7 +242,7 @@ def _last_column(archive: zipfile.ZipFile, member: str, rows: int) -> str:
 
 
 def column_number(letters: bytes) -> int:
-    """Returns the number of a column, counted from 1, by the letters that a program calls it."""
+    """Return the number of a column, counted from 1, from its letters in a spreadsheet."""
     number = 0
     for letter in letters:
         number = 26 * number + letter - 64
@@ -250,10 +250,10 @@ def column_number(letters: bytes) -> int:
 
 
 def check_xlsb(path: Path, name: str) -> None:
-    """Refuses a workbook with a sheet that spans more cells than can be held.
+    """Reject a workbook with a sheet that spans more cells than fit in memory.
 
     Raises:
-        DataFileError: with the way out.
+        DataFileError: it is too large; the message says what to do.
         zipfile.BadZipFile: the archive is damaged.
     """
     with zipfile.ZipFile(path) as archive:
@@ -272,7 +272,7 @@ def check_xlsb(path: Path, name: str) -> None:
 
 
 def _xlsb_cells(stream: IO[bytes]) -> int:
-    """Returns the cells between the first and the last row and column of a sheet."""
+    """Return the cells between the first and the last row and column of a sheet."""
     rows: tuple[int, int] | None = None
     columns: tuple[int, int] | None = None
     row = 0
@@ -290,7 +290,7 @@ def _xlsb_cells(stream: IO[bytes]) -> int:
 
 
 def _xlsb_records(stream: IO[bytes]) -> Iterator[tuple[int, int]]:
-    """Yields the records of rows and cells.
+    """Yield the records of rows and cells.
 
     Yields:
         The kind, and the row's or column's number.
@@ -300,7 +300,7 @@ def _xlsb_records(stream: IO[bytes]) -> Iterator[tuple[int, int]]:
     while True:
         block = stream.read(_CHUNK_BYTES)
         data += block
-        # A record is read when its head and its length are certain to be there.
+        # A record is read once its head and its length are certain to be in the data.
         safe = len(data) - (16 if block else 0)
         while at < safe:
             kind, after = _xlsb_number(data, at, 2)
@@ -310,14 +310,14 @@ def _xlsb_records(stream: IO[bytes]) -> Iterator[tuple[int, int]]:
             at = after + length
         if not block:
             return
-        # What is used goes; a long record may reach beyond what was read.
+        # Drop what was used; a long record may reach beyond what was read.
         used = min(at, len(data))
         del data[:used]
         at -= used
 
 
 def _xlsb_number(data: bytearray, at: int, most: int) -> tuple[int, int]:
-    """Returns a number kept in groups of seven bits, and where it ends."""
+    """Return a number stored in groups of seven bits, and where it ends."""
     number = 0
     for place in range(most):
         byte = data[at] if at < len(data) else 0
@@ -329,12 +329,12 @@ def _xlsb_number(data: bytearray, at: int, most: int) -> tuple[int, int]:
 
 
 def check_ods(path: Path, name: str) -> None:
-    """Refuses a spreadsheet that would unfold to more cells than can be held.
+    """Reject a spreadsheet that would unfold to more cells than fit in memory.
 
     Raises:
-        DataFileError: with the way out.
+        DataFileError: it is too large; the message says what to do.
         zipfile.BadZipFile: the archive is damaged.
-        KeyError: the archive holds no content.
+        KeyError: the archive contains no content.
     """
     with zipfile.ZipFile(path) as archive:
         size = archive.getinfo("content.xml").file_size
@@ -348,7 +348,7 @@ def check_ods(path: Path, name: str) -> None:
 
 
 def _ods_cells(content: bytes) -> int:
-    """Returns the cells of all rows that hold a value, repeats counted."""
+    """Return the number of cells in all rows with a value, repeats counted."""
     total = 0
     for row in _ODS_ROW.finditer(content):
         if b"office:value" not in row[2] and b"<text:p" not in row[2]:

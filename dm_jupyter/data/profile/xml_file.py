@@ -1,8 +1,8 @@
-"""The repeated element of an XML file, one row each.
+"""Profile of the repeated element of an XML file, one row each.
 
-Covered: entities, which a data file has no use for and which can unfold to gigabytes or name a file
-of this machine: a file that declares one is refused before any parser expands it. Not covered: the
-memory that the tree takes, which the worker that runs this bounds.
+Covered: entities, which can unfold to gigabytes or name a local file, and which a data file does
+not need. A file that declares one is rejected before any parser expands it. Not covered: the memory
+that the tree takes, which the worker that runs this limits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WAY_OUT = "Check that the file is whole, or open it in a spreadsheet program."
 
 @dataclass
 class _Scan:
-    """What one pass over an XML file sees; nothing is built of it."""
+    """Findings of one pass over an XML file, without building a tree."""
 
     counts: Counter[tuple[str, ...]] = field(default_factory=Counter)
     """How often each path of elements occurs."""
@@ -43,7 +43,7 @@ class _Scan:
     root: str = ""
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Record the start of an element."""
         local = name.rpartition("}")[2]
         if self.path:
             self.filled.add(tuple(self.path))
@@ -58,25 +58,25 @@ class _Scan:
         self.text = []
 
     def end(self, name: str) -> None:  # noqa: ARG002 - expat's signature
-        """An element ends."""
+        """Record the end of an element."""
         self.see(self.path[-1], "".join(self.text))
         self.path.pop()
         self.text = []
 
     def characters(self, text: str) -> None:
-        """Text within an element."""
+        """Record text within an element."""
         if len(self.text) < 50:
             self.text.append(text)
 
     def see(self, name: str, value: str) -> None:
-        """Looks at a value for digits that are a name."""
+        """Check a value for digits that are a name."""
         digits = value.strip()
         if digits.isdecimal() and ((len(digits) > 1 and digits[0] == "0") or len(digits) > 15):
             self.codes.add(name)
 
 
 def profile_xml(source: Source) -> FileProfile:
-    """Returns the profile of the element that an XML file repeats, one row each.
+    """Return the profile of the element that an XML file repeats, one row each.
 
     Raises:
         DataFileError: it declares entities, repeats nothing, is damaged, or too large.
@@ -104,11 +104,11 @@ def profile_xml(source: Source) -> FileProfile:
 
 
 def _scanned(source: Source) -> _Scan:
-    """Returns what the file is made of.
+    """Return the elements of the file.
 
     Raises:
         DataFileError: it declares entities.
-        xml.parsers.expat.ExpatError: it is no XML.
+        xml.parsers.expat.ExpatError: it is not XML.
     """
 
     def refused(*_: object) -> None:
@@ -131,9 +131,9 @@ def _scanned(source: Source) -> _Scan:
 
 
 def _row_of(scan: _Scan) -> tuple[str, ...] | None:
-    """Returns the path of the element that is a row: the outermost that repeats and holds values.
+    """Return the path of the element that is a row: the outermost that repeats and has values.
 
-    Of several at one depth the most frequent counts.
+    Of several at one depth, it is the most frequent.
     """
     rows = [path for path in scan.filled if len(path) > 1 and scan.counts[path] > 1]
     if rows:
@@ -160,7 +160,7 @@ def _xml_call(source: Source, scan: _Scan, row: Sequence[str]) -> ReadCall:
 
 
 def _nested(scan: _Scan, row: tuple[str, ...]) -> tuple[str, ...]:
-    """Returns a warning for elements inside a row that have elements of their own, or repeat."""
+    """Return a warning for elements inside a row that have elements of their own, or repeat."""
     below = len(row) + 1
     inside = [path for path in scan.counts if len(path) == below and path[:-1] == row]
     deep = [
