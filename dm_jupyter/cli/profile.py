@@ -1,4 +1,4 @@
-"""`dm-jupyter profile`: what the model would be shown of a file."""
+"""`dm-jupyter profile`: what the model is shown of a file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TITLE_CHARS = 60
 
 
 def print_profile(file: Path, *, seconds: float, as_json: bool) -> int:
-    """Prints the profile; returns the exit code.
+    """Print the profile and return the exit code.
 
     Args:
         file: the data file.
-        seconds: that reading it may take; progress is shown meanwhile, on a terminal.
+        seconds: time limit for reading it; a terminal shows the progress meanwhile.
         as_json: whether to print everything as JSON.
     """
     with reporting() as outcome:
@@ -61,7 +61,7 @@ async def _read(file: Path, name: str, seconds: float) -> FileProfile:
 
 
 def _shown(name: str) -> Callable[[float], None]:
-    """Returns what writes over a line of the terminal how much of a file was read."""
+    """Return a function that shows on one line of the terminal how much of a file was read."""
     title = " ".join(harmless_text(name).split())[:_TITLE_CHARS]
 
     def show(share: float) -> None:

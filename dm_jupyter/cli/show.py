@@ -1,7 +1,7 @@
 """A run on a terminal: thoughts, cells and outputs as they come, and a line of progress below.
 
-What comes from elsewhere is a `Text` without control characters: Rich would read a plain string as
-its markup, and a terminal obeys what it is sent.
+Text from elsewhere becomes a `Text` without control characters: Rich would read a plain string as
+markup, and a terminal obeys control characters.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _OUTPUT_CHARS = 3_000
 
 
 class Watcher(Protocol):
-    """Whoever follows a run; used as a context manager around it."""
+    """An observer of a run, used as a context manager around it."""
 
     def __enter__(self) -> Self:
-        """Begins to watch."""
+        """Start watching."""
         ...
 
     def __exit__(self, *_: object) -> None:
-        """Ends, and leaves the terminal as it was."""
+        """Stop watching, and leave the terminal as it was."""
         ...
 
     def progress(self, line: str) -> None:
-        """Gets a line while a local model is being started, or a package installed."""
+        """Show a line while a local model is being started, or a package installed."""
         ...
 
     def show(self, event: Event) -> None:
-        """Gets each event of the run."""
+        """Show one event of the run."""
         ...
 
 
 class Silent:
-    """Shows nothing, for pipes and `--json`."""
+    """A watcher that shows nothing, for pipes and `--json`."""
 
     def __enter__(self) -> Self:
         return self
@@ -67,17 +67,17 @@ class Silent:
         pass
 
     def progress(self, line: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def show(self, event: Event) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class Screen:
-    """Shows a run on a terminal."""
+    """A watcher that shows a run on a terminal."""
 
     def __init__(self, console: Console | None = None, *, is_live: bool = True) -> None:
-        """Prepares the screen.
+        """Prepare the screen.
 
         Args:
             console: where to print.
@@ -99,11 +99,11 @@ class Screen:
         self._status.stop()
 
     def progress(self, line: str) -> None:
-        """Shows what is being waited for."""
+        """Show what the run waits for."""
         self._status.update(Text(line))
 
     def show(self, event: Event) -> None:
-        """Prints what the event adds."""
+        """Print what the event adds."""
         match event:
             case RunStarted(trajectory):
                 self._trajectory = trajectory
@@ -132,7 +132,7 @@ class Screen:
                 self._status.stop()
 
     def __rich__(self) -> Text:
-        """The progress line as it is now; drawn anew many times a second."""
+        """Return the current progress line; Rich renders it many times a second."""
         if self._trajectory is None:
             return Text("starting")
         tokens = self._trajectory.tokens + self._pieces
@@ -140,7 +140,7 @@ class Screen:
         return Text(f"turn {self._trajectory.turns + 1} · {tokens} tokens · {seconds:.0f} s")
 
     def _print_remark(self, step: Step, trajectory: Trajectory) -> None:
-        """Says why a turn that ran no cell did not end the run."""
+        """Print why a turn that ran no cell did not end the run."""
         if trajectory.stop is not None:
             return
         if isinstance(step.turn.action, Void):

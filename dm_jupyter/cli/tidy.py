@@ -26,15 +26,15 @@ def tidy_notebook(
     strict: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Writes the tidy notebook and prints what was kept; returns the exit code.
+    """Write the tidy notebook, print what was kept, and return the exit code.
 
     Args:
-        notebook: the one to tidy; it is only read.
-        files: outside of its folder, that its cells may read.
+        notebook: the notebook to tidy; it is only read.
+        files: files outside of its folder that its cells may read.
         memory_mb: memory of the kernel, MiB.
         cell_seconds: clock time of a cell.
         strict: layers that must be active.
-        as_json: whether to print one JSON object instead of words.
+        as_json: whether to print one JSON object instead of text.
     """
     with reporting() as outcome:
         if notebook.suffix != ".ipynb":

@@ -1,8 +1,8 @@
 """The Jupyter server extension `dm_jupyter`: its settings, its start and its end.
 
-The run service is built when it is first needed: no start of a server waits for its parts to load.
-The app, the handlers and what they import at their top are all that a server loads at its start;
-`tests/dm_jupyter/server/test_start.py` names what must not be among it.
+The run service is built when it is first needed, so that no server waits for its imports at the
+start. A server then loads only the app, the handlers and what they import at module level.
+`tests/dm_jupyter/server/test_start.py` lists modules that must not be among them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class DmJupyterApp(ExtensionApp):
         return str(packages_folder())
 
     def _packages(self, kernel_manager: Any) -> Packages | None:
-        """Lets restricted kernels see the packages folder, unless they were given another."""
+        """Let restricted kernels see the packages folder, unless settings name another overlay."""
         if self.install_packages == "never":
             return None
         packages = Packages(Path(self.packages_dir))
@@ -105,10 +105,10 @@ class DmJupyterApp(ExtensionApp):
         return packages
 
     def initialize_settings(self) -> None:
-        """Checks the settings; the service is built, and its parts are loaded, at its first use.
+        """Check the settings; the service is built, and its parts are loaded, on first use.
 
         Raises:
-            UsageError: the model's settings make no sense, or a limit is not positive.
+            UsageError: the model's settings are invalid, or a limit is not positive.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
@@ -132,52 +132,53 @@ class DmJupyterApp(ExtensionApp):
     def _build(
         self, server: ServerApp, choice: ModelChoice, packages: Packages | None
     ) -> RunService:
-        # Behind this import is all that a server's start need not wait for.
+        # This import loads everything that a server's start need not wait for.
         from dm_jupyter.server.bootstrap import build_service  # noqa: PLC0415
 
         return build_service(self, server, choice, packages)
 
     def initialize_handlers(self) -> None:
-        """Adds the REST handlers and the WebSocket."""
+        """Add the REST handlers and the WebSocket."""
         self.handlers.extend(HANDLERS)
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:  # noqa: ARG002
         self._run_service.start()
 
     async def stop_extension(self) -> None:
-        """Ends all runs and keeps what they did."""
+        """End all runs and keep what they did."""
         await self._run_service.close()
 
 
 class LazyRunService:
-    """Stands in the server's settings for the run service, from the server's start to its end."""
+    """The entry for the run service in the server's settings, which builds it on first use."""
 
     def __init__(self, build: Callable[[], RunService], history_dir: Path) -> None:
-        """Builds nothing yet.
+        """Start without a run service.
 
         Args:
-            build: makes the run service; called once, by the server's event loop.
-            history_dir: where runs are kept.
+            build: builds the run service; called once, by the server's event loop.
+            history_dir: the folder of past runs.
         """
         self._build = build
         self._history_dir = history_dir
         self._run_service: RunService | None = None
 
     def get(self) -> RunService:
-        """Returns the run service."""
+        """Return the run service, built at the first call."""
         if self._run_service is None:
             self._run_service = self._build()
         return self._run_service
 
     def start(self) -> None:
-        """Ends runs that an earlier server left open: needs the run service only if there are any.
+        """End runs that an earlier server left open; build the run service only if there are any.
 
-        Not at first use: a run that is open by then may be another server's that shares the folder.
+        Not on first use: a run that is open by then may belong to another server that shares the
+        folder.
         """
         if has_open_run(self._history_dir):
             self.get().end_cut_off()
 
     async def close(self) -> None:
-        """Closes the run service, if it was ever needed."""
+        """Close the run service, if it was built."""
         if self._run_service is not None:
             await self._run_service.close()

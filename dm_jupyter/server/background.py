@@ -13,24 +13,24 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """A set of tasks with one end."""
+    """A set of background tasks that are closed together."""
 
     def __init__(self) -> None:
-        """Begins empty."""
+        """Start empty."""
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Starts work in the background."""
+        """Start work in the background."""
         return self.keep(asyncio.create_task(work))
 
     def keep(self, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
-        """Keeps a task that was started elsewhere."""
+        """Keep a task that was started elsewhere."""
         self._tasks.add(task)
         task.add_done_callback(self._drop)
         return task
 
     async def close(self) -> None:
-        """Cancels what still runs, and returns when it has ended."""
+        """Cancel tasks that still run, and return when they have ended."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

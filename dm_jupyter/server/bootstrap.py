@@ -1,4 +1,4 @@
-"""Puts the analyst together from the extension's settings and the parts of the server."""
+"""Construction of the run service from the extension's settings and the server's parts."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["build_service"]
 def build_service(
     app: DmJupyterApp, server: ServerApp, choice: ModelChoice, packages: Packages | None
 ) -> RunService:
-    """Returns the analyst of a server.
+    """Return the run service of a server.
 
     Args:
-        app: its settings, which were checked.
-        server: all its extensions are loaded.
-        choice: the model of whoever chooses none.
-        packages: those that restricted kernels see; `None` for none.
+        app: the extension, whose settings were checked.
+        server: the server, whose extensions are all loaded.
+        choice: the default model.
+        packages: the added packages that restricted kernels see; `None` for none.
     """
     root = Path(server.root_dir).resolve()
     limits = Limits(wall_s=app.cell_seconds, output_bytes=app.output_bytes)

@@ -1,4 +1,4 @@
-"""What one browser tab says and hears over its WebSocket, as JSON."""
+"""The WebSocket connection of one browser tab: JSON messages in both directions."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ class Connection:
     """One connection. It may serve several notebooks of the same tab."""
 
     def __init__(self, run_service: RunService, send: Callable[[str], None]) -> None:
-        """Begins with an unnamed tab; its first `attach` or `renamed` names it.
+        """Start with an unnamed tab; its first `attach` or `renamed` names it.
 
         Args:
-            run_service: takes the messages.
+            run_service: receives the messages.
             send: sends a JSON text to the tab.
         """
         self._run_service = run_service
         self._tab = Tab("", lambda message: send(encode_json(message)))
 
     def take(self, text: str | bytes) -> None:
-        """Takes one message; one that makes no sense is answered and dropped."""
+        """Pass on one message; answer and drop an invalid one."""
         try:
             message: ClientMessage = decode_json(ClientMessage, text, "message")
         except ValueError as error:
@@ -42,6 +42,6 @@ class Connection:
         self._run_service.receive(message, self._tab)
 
     def close(self) -> None:
-        """Lets the tab go: it may be gone, or come back on another connection."""
+        """Disconnect the tab, which may be gone, or come back on another connection."""
         if self._tab.client_id:
             self._run_service.open_notebooks.disconnected(self._tab)

@@ -1,4 +1,4 @@
-"""The handlers: REST for what a panel shows besides a run, and the one WebSocket of a tab."""
+"""The handlers: REST for what the panel shows besides a run, and one WebSocket per tab."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ class _RunServiceHandler(APIHandler):
 
     @property
     def run_service(self) -> RunService:
-        """The service."""
+        """The run service."""
         run_service: LazyRunService = self.settings["dm_jupyter_run_service"]
         return run_service.get()
 
     def given(self, *names: str) -> list[Any]:
-        """Returns what the request's JSON object has under these names; else an empty text."""
+        """Return the values of these names in the request's JSON object; empty text if missing."""
         body = self.get_json_body()
         return [body.get(name, "") if isinstance(body, dict) else "" for name in names]
 
     def finish_json(self, value: dict[str, Any]) -> None:
-        """Answers with a JSON object."""
+        """Answer with a JSON object."""
         self.finish(json.dumps(value, ensure_ascii=False))
 
 
 class StatusHandler(_RunServiceHandler):
-    """What would answer, what holds the kernel in, and what is missing."""
+    """The models that can answer, what confines the kernel, and what is missing."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{version, models, default_model, containment, is_shared, problems}`."""
+        """Send `{version, models, default_model, containment, is_shared, problems}`."""
         self.finish_json({"version": __version__, **await self.run_service.status()})
 
 
@@ -63,7 +63,7 @@ class RunsHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     def get(self) -> None:
-        """`{runs}`, newest first, of `?notebook=` and with the words of `?query=`."""
+        """Send `{runs}`, newest first, of `?notebook=` and with the words of `?query=`."""
         notebook, query = self.get_argument("notebook", ""), self.get_argument("query", "")
         found = self.run_service.history.summaries(notebook, query)
         self.finish_json({"runs": [summary.to_json() for summary in found]})
@@ -75,7 +75,7 @@ class RunHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     def get(self, run_id: str) -> None:
-        """`{messages}` of its journal."""
+        """Send the `{messages}` of its journal."""
         try:
             messages = self.run_service.history.journal(run_id).to_json()
         except KeyError:
@@ -85,7 +85,7 @@ class RunHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     def delete(self, run_id: str) -> None:
-        """Deletes all that is kept of it; the notebook stays as it is."""
+        """Delete all that is kept of it; the notebook stays as it is."""
         if run_id in self.run_service.runs:
             raise web.HTTPError(409, "the run goes on: stop it first")
         try:
@@ -97,12 +97,12 @@ class RunHandler(_RunServiceHandler):
 
 
 class ExportHandler(_RunServiceHandler):
-    """A run as a file to take away."""
+    """A run as a file to download."""
 
     @web.authenticated
     @authorized
     def get(self, run_id: str) -> None:
-        """As `?as=notebook`, or as `?as=trajectory`: JSONL without secrets and paths."""
+        """Send it as `?as=notebook`, or `?as=trajectory`: JSONL without secrets and paths."""
         history = self.run_service.history
         form = self.get_argument("as", "notebook")
         if form not in ("notebook", "trajectory"):
@@ -119,12 +119,12 @@ class ExportHandler(_RunServiceHandler):
 
 
 class VariablesHandler(_RunServiceHandler):
-    """The tables that a notebook's kernel holds."""
+    """The tables in a notebook's kernel."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{variables}` of `?notebook=`; none while the kernel is busy."""
+        """Send the `{variables}` of `?notebook=`; none while the kernel is busy."""
         found = await self.run_service.kernels.variables(self.get_argument("notebook"))
         self.finish_json({"variables": found})
 
@@ -135,9 +135,9 @@ class FilesHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{files, is_whole}` whose names fit `?match=`, the nearest to the folder `?near=` first.
+        """Send `{files, is_whole}`: names that match `?match=`, those nearest to `?near=` first.
 
-        `is_whole` is false where there was more to look at than a search may.
+        `near` is a folder. `is_whole` is false if the search reached its limit before the end.
         """
         search = self.run_service.files.search
         match, near = self.get_argument("match", ""), self.get_argument("near", "")
@@ -146,12 +146,12 @@ class FilesHandler(_RunServiceHandler):
 
 
 class MeaningHandler(_RunServiceHandler):
-    """What a question names, before it is asked."""
+    """The files and tables that a question names, before it is asked."""
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """`{files, variables, unclear}` of `{question, notebook, near, files}`.
+        """Send `{files, variables, unclear}` for `{question, notebook, near, files}`.
 
         `near` is the folder where names are looked up first; the `files` came with the question.
         `unclear` lists `{word, is_unknown, sentence, candidates}`.
@@ -167,12 +167,12 @@ class MeaningHandler(_RunServiceHandler):
 
 
 class ContextHandler(_RunServiceHandler):
-    """What a question would tell the model of its notebook; nothing is sent."""
+    """A preview of what a question would show the model of its notebook; nothing is sent."""
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """`{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
+        """Send `{parts}`, each with `kind`, `text` and `count`, for the `Ask` in the body."""
         from dm_jupyter.core.codec import decode_json  # noqa: PLC0415  (not at the start)
         from dm_jupyter.server.protocol import Ask  # noqa: PLC0415
 
@@ -184,16 +184,16 @@ class ContextHandler(_RunServiceHandler):
 
 
 class TidyHandler(_RunServiceHandler):
-    """The tidy copy of a notebook; a client that hangs up cancels it."""
+    """The tidy copy of a notebook; a client that disconnects cancels it."""
 
     _work: asyncio.Task[dict[str, Any]] | None = None
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """Lines of JSON for `{notebook, run_id}`: `{progress}` before each cell, then the end.
+        """Send lines of JSON for `{notebook, run_id}`: `{progress}` before each cell, then the end.
 
-        The end is `{tidied}` with what `Tidied.to_json` has, or `{error}`.
+        The end is `{tidied}` with the result of `Tidied.to_json`, or `{error}`.
         """
         path, run_id = map(str, self.given("notebook", "run_id"))
         self.set_header("Content-Type", "application/x-ndjson")
@@ -202,7 +202,7 @@ class TidyHandler(_RunServiceHandler):
             self._line(await self._work)
 
     def on_connection_close(self) -> None:
-        """Cancels the work: nobody waits for it any more."""
+        """Cancel the work: nobody waits for it any more."""
         super().on_connection_close()
         if self._work is not None:
             self._work.cancel()
@@ -217,12 +217,12 @@ class TidyHandler(_RunServiceHandler):
 
 
 class ExamplesHandler(_RunServiceHandler):
-    """Questions to begin with."""
+    """Example questions to start with."""
 
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """`{examples}`: `{question, file}` about a data file of the folder `?near=`."""
+        """Send `{examples}`: each `{question, file}` about a data file in the folder `?near=`."""
         found = await self.run_service.examples(self.get_argument("near", ""))
         self.finish_json({"examples": found})
 
@@ -233,13 +233,13 @@ class ModelHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     async def get(self) -> None:
-        """What `ModelSetup.state` says of `?name=`."""
+        """Send `ModelSetup.state` of `?name=`."""
         await self.finish_state()
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """Sets the endpoint `{base_url, model, api_key}`, once it has answered."""
+        """Set the endpoint `{base_url, model, api_key}`, once it has answered."""
         with _refusals():
             await self.run_service.setup.set_endpoint(*self.given("base_url", "model", "api_key"))
         await self.finish_state()
@@ -247,24 +247,24 @@ class ModelHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     async def delete(self) -> None:
-        """Forgets the endpoint `{base_url, model}` that was set here, with its key."""
+        """Forget the endpoint `{base_url, model}` that was set here, with its key."""
         with _refusals():
             await self.run_service.setup.forget_endpoint(*self.given("base_url", "model"))
         await self.finish_state()
 
     async def finish_state(self) -> None:
-        """Answers with what `get` does."""
+        """Send the same answer as `get`."""
         setup, name = self.run_service.setup, self.get_argument("name", "")
         self.finish_json(await asyncio.to_thread(setup.state, name))
 
 
 class ModelUseHandler(ModelHandler):
-    """Which of the kept endpoints answers; the answer is that of `ModelHandler.get`."""
+    """The choice among the kept endpoints; the response is that of `ModelHandler.get`."""
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """Has the kept endpoint `{base_url, model}` answer whoever chooses none."""
+        """Make the kept endpoint `{base_url, model}` the default one."""
         with _refusals():
             await self.run_service.setup.use_endpoint(*self.given("base_url", "model"))
         await self.finish_state()
@@ -276,19 +276,19 @@ class ModelListHandler(_RunServiceHandler):
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """`{models}` at `{base_url, api_key}`; an empty key is the kept one of that address."""
+        """Send `{models}` at `{base_url, api_key}`; an empty key means the kept one for it."""
         with _refusals():
             names = await self.run_service.setup.list_models(*self.given("base_url", "api_key"))
         self.finish_json({"models": names})
 
 
 class ModelTestHandler(_RunServiceHandler):
-    """What an endpoint can do."""
+    """The capabilities of an endpoint."""
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """`{rows}` of `{name, is_there, how}` for `{base_url, model, api_key}`."""
+        """Send `{rows}` of `{name, is_there, how}` for `{base_url, model, api_key}`."""
         given = self.given("base_url", "model", "api_key")
         with _refusals():
             rows = await self.run_service.setup.test_endpoint(*given)
@@ -296,12 +296,12 @@ class ModelTestHandler(_RunServiceHandler):
 
 
 class DownloadHandler(ModelHandler):
-    """The download of a local model; each answer is that of `ModelHandler.get`."""
+    """The download of a local model; each response is that of `ModelHandler.get`."""
 
     @web.authenticated
     @authorized
     async def post(self) -> None:
-        """Begins, or goes on where an earlier one stopped, with the model of `?name=`."""
+        """Start the download of the model `?name=`, or resume where an earlier one stopped."""
         with _refusals():
             self.run_service.setup.start_download(self.get_argument("name", ""))
         await self.finish_state()
@@ -309,14 +309,14 @@ class DownloadHandler(ModelHandler):
     @web.authenticated
     @authorized
     async def delete(self) -> None:
-        """Cancels; what has arrived is kept."""
+        """Cancel the download; what has arrived is kept."""
         self.run_service.setup.cancel_download()
         await self.finish_state()
 
 
 @contextmanager
 def _refusals() -> Iterator[None]:
-    """Answers what can't be set up with the reason."""
+    """Turn a `SetupError` into a response with its reason."""
     from dm_jupyter.server.models.model_setup import SetupError  # noqa: PLC0415  (not at the start)
 
     try:
@@ -326,7 +326,7 @@ def _refusals() -> Iterator[None]:
 
 
 class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """Carries text between the tab and its `Connection`."""
+    """The WebSocket that carries text between a tab and its `Connection`."""
 
     auth_resource = "dm_jupyter"
     _connection: Connection | None = None
@@ -334,24 +334,24 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     @ws_authenticated
     @authorized
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Opens the connection; the origin is checked by the mixin."""
+        """Open the connection; the mixin checks the origin."""
         result = super().get(*args, **kwargs)
         if result is not None:
             await result
 
     def open(self, *args: Any, **kwargs: Any) -> None:
-        """Makes the tab's connection to the run service."""
+        """Connect the tab to the run service."""
         super().open(*args, **kwargs)
         run_service: LazyRunService = self.settings["dm_jupyter_run_service"]
         self._connection = run_service.get().connect(self._send_text)
 
     def on_message(self, message: str | bytes) -> None:
-        """Passes one message on."""
+        """Pass one message on."""
         if self._connection is not None:
             self._connection.take(message)
 
     def on_close(self) -> None:
-        """Lets the tab go."""
+        """Disconnect the tab."""
         if self._connection is not None:
             self._connection.close()
         super().on_close()
@@ -359,7 +359,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     def _send_text(self, text: str) -> None:
         try:
             sent = self.write_message(text)
-        except WebSocketClosedError:  # the journal has it for when the tab comes back
+        except WebSocketClosedError:  # the journal keeps it for when the tab comes back
             return
         sent.add_done_callback(lambda done: done.cancelled() or done.exception())
 

@@ -1,4 +1,4 @@
-"""The service behind the WebSocket: takes the panels' messages, begins, steers and keeps runs."""
+"""The service behind the WebSocket: it receives messages and starts, steers and keeps runs."""
 
 from __future__ import annotations
 
@@ -71,15 +71,15 @@ class RunService:
         history: RunHistory,
         settings: RunSettings,
     ) -> None:
-        """Begins with no run, and to watch the kernels.
+        """Start with no runs and subscribe to kernel events.
 
         Args:
             files: the data files of the server.
             open_notebooks: the open notebooks.
             kernels: the kernels of open notebooks.
-            setup: of the models that answer.
-            history: where runs are kept.
-            settings: limits of each run.
+            setup: the set-up of the models.
+            history: the past runs.
+            settings: the limits of each run.
         """
         self.open_notebooks = open_notebooks
         self.kernels = kernels
@@ -102,14 +102,14 @@ class RunService:
         self._tidy = TidyService(files, kernels.directory)
 
     def end_cut_off(self) -> None:
-        """Ends the runs that an earlier server left open; called at the start of this one."""
+        """End the runs that an earlier server left open; called at the start of this one."""
         for summary in self.history.close_cut_off():
             journal = self.history.journal(summary.run_id)
             self.open_notebooks.follow(summary.notebook_path, journal)
             self.open_notebooks.settle(summary.notebook_path)
 
     async def close(self) -> None:
-        """Ends all runs, writes what no tab has written, lets go of kernels and models."""
+        """End all runs, write what no tab has written, and release kernels and models."""
         await self.runs.end("the server was stopped")
         self._ahead.end()
         await self.open_notebooks.close()
@@ -120,7 +120,7 @@ class RunService:
         await self.models.close()
 
     async def status(self) -> dict[str, Any]:
-        """Returns what a person should know before the first question."""
+        """Return the status to show before the first question: models, confinement, problems."""
         return _status(
             self.models,
             is_shared=self.open_notebooks.shared is not None,
@@ -131,12 +131,12 @@ class RunService:
     async def meaning(
         self, question: str, notebook: str, folder: str, given: Iterable[str] = ()
     ) -> Meaning:
-        """Returns what a question names, before it is asked.
+        """Return the files and tables that a question names, before it is asked.
 
         Args:
-            question: as the person wrote it.
-            notebook: its path; empty while there is none.
-            folder: where names are looked up first, below the server's root.
+            question: the question as the person wrote it.
+            notebook: the path of its notebook; empty while there is none.
+            folder: the folder where names are looked up first, below the server's root.
             given: the files that come with the question.
         """
         tables = await self.kernels.variables(notebook) if notebook else []
@@ -146,27 +146,27 @@ class RunService:
         )
 
     async def preview(self, ask: Ask) -> list[dict[str, Any]]:
-        """Returns what a question would tell the model of the notebook, each part with its size.
+        """Return what a question would show the model of the notebook, each part with its size.
 
         Args:
-            ask: as it would be asked.
+            ask: the question as it would be asked.
         """
         parts = await self._preparation.preview(ask)
         return [{"kind": x.kind, "text": x.text, "count": item_count(x)} for x in parts]
 
     async def examples(self, folder: str) -> list[dict[str, str]]:
-        """Returns up to three questions about the first data files of a folder, with the file."""
+        """Return up to three questions about the first data files of a folder, with the file."""
         return await first_questions(folder, self.files, self.kernels.data.profile)
 
     async def tidied(
         self, notebook: str, run_id: str, on_progress: Callable[[str], None]
     ) -> dict[str, Any]:
-        """Returns `{tidied}` with what became of a notebook's tidy copy, or `{error}`.
+        """Return `{tidied}` with the result for a notebook's tidy copy, or `{error}`.
 
         Args:
-            notebook: its path; the file is what counts.
-            run_id: of the run whose answer is meant; empty for the last answer.
-            on_progress: gets a line before each cell.
+            notebook: the path of the notebook; its saved file is copied.
+            run_id: the run whose answer is meant; empty for the last answer.
+            on_progress: called with a line before each cell.
         """
         try:
             found = await self._tidy.tidy(notebook, run_id, on_progress)
@@ -178,11 +178,11 @@ class RunService:
         return {"tidied": found.to_json()}
 
     def connect(self, send: Callable[[str], None]) -> Connection:
-        """Returns a tab's new connection; its messages leave as JSON texts through `send`."""
+        """Return a tab's new connection; it sends its messages as JSON texts through `send`."""
         return Connection(self, send)
 
     def receive(self, message: ClientMessage, tab: Tab) -> None:
-        """Takes one message of a tab; the answer, if any, goes through the tab."""
+        """Handle one message of a tab; the answer, if any, is sent to the tab."""
         match message:
             case Attach() | Renamed() | Detach() | TakeOver():
                 self._move_tab(message, tab)
@@ -287,13 +287,13 @@ def _refused(ask: Ask, refusal: RefusedError) -> Refused:
 def _status(
     pool: ModelPool, *, is_shared: bool, are_confined: bool, expected: Containment
 ) -> dict[str, Any]:
-    """Returns the models, the layers that a restricted kernel would have, and what is missing.
+    """Return the models, the layers that a restricted kernel would have, and what is missing.
 
     Args:
         pool: the models that answer.
         is_shared: whether notebooks are shared documents.
         are_confined: whether the server's settings leave the sandbox on.
-        expected: the layers of a new restricted kernel, those that are missing among them.
+        expected: the layers of a new restricted kernel, including missing ones.
     """
     models = pool.listed()
     problems = _weak_spots(expected) if are_confined else [_OFF]

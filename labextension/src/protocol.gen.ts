@@ -9,19 +9,19 @@ export type KernelChoice = 'restricted' | 'own';
 
 export type PartKind = 'selection' | 'variables' | 'cells' | 'files' | 'earlier';
 
-/** A file that is read only when the person agrees. */
+/** A file that is read only if the person agrees. */
 export interface IWantedFile {
   name: string;
   leads_to: string;
 }
 
-/** What a question may be about. */
+/** A file or table that a question may be about. */
 export interface IDataCandidate {
   kind: 'file' | 'variable';
   name: string;
 }
 
-/** What happened to a file of the working folder, or is to happen to it. */
+/** A change to a file of the working folder: written, waiting for approval or refused. */
 export interface IFileChange {
   path: string;
   kind: 'made' | 'changed' | 'removed';
@@ -42,13 +42,13 @@ export interface INotebookCell {
   figures: string[];
 }
 
-/** A piece of what the model is told, which a person can look at and switch off. */
+/** A part of the context, which a person can view and switch off. */
 export interface IContextPart {
   kind: string;
   text: string;
 }
 
-/** A number of an answer, with the cell of the notebook that it comes from. */
+/** A number of an answer, with the notebook cell that it comes from. */
 export interface IAnswerNumber {
   text: string;
   start: number;
@@ -68,21 +68,21 @@ export interface IInsertCell {
   metadata: { [key: string]: any };
 }
 
-/** New text for a cell of the run. */
+/** A new text for a cell of the run. */
 export interface ISetSource {
   op: 'set_source';
   cell_id: string;
   source: string;
 }
 
-/** One more output, as an nbformat object; text of the stream that is last joins it. */
+/** One more output, as an nbformat object; text joins a last output of the same stream. */
 export interface IAppendOutput {
   op: 'append_output';
   cell_id: string;
   output: { [key: string]: any };
 }
 
-/** Another content for the output at `index`, as `update_display_data` asks. */
+/** A new content for the output at `index`, as `update_display_data` requests. */
 export interface IReplaceOutput {
   op: 'replace_output';
   cell_id: string;
@@ -90,7 +90,7 @@ export interface IReplaceOutput {
   output: { [key: string]: any };
 }
 
-/** No outputs. */
+/** The removal of all outputs. */
 export interface IClearOutputs {
   op: 'clear_outputs';
   cell_id: string;
@@ -104,14 +104,14 @@ export interface ISetExecution {
   execution_count: number | null;
 }
 
-/** Folds a cell of the run away, unless the person has changed its text since. */
+/** The folding of a cell of the run, unless the person has changed its text since. */
 export interface IFoldCell {
   op: 'fold_cell';
   cell_id: string;
   if_source: string;
 }
 
-/** Takes a cell of the run out again, unless the person has changed its text since. */
+/** The removal of a cell of the run, unless the person has changed its text since. */
 export interface IDeleteCell {
   op: 'delete_cell';
   cell_id: string;
@@ -170,7 +170,7 @@ export interface IAsk {
   pictures?: boolean;
 }
 
-/** A question about these files is being written; a model on this machine may read them. */
+/** A question about these files is being typed; a local model may read them ahead. */
 export interface IReadAhead {
   kind: 'read_ahead';
   notebook_path: string;
@@ -186,13 +186,13 @@ export interface IAck {
   is_saved?: boolean;
 }
 
-/** End the run: interrupts the cell, then kills the kernel if it does not listen. */
+/** A request to end the run: interrupt the cell, then kill the kernel if it does not react. */
 export interface IStop {
   kind: 'stop';
   run_id: string;
 }
 
-/** The person's word on a cell that waits. */
+/** The person's decision on a cell that waits. */
 export interface IDecide {
   kind: 'decide';
   run_id: string;
@@ -201,7 +201,7 @@ export interface IDecide {
   source?: string | null;
 }
 
-/** The person's word on what a cell did to files, as `FilesWait` shows it. */
+/** The person's decision on a cell's changes of files, as `FilesWait` shows them. */
 export interface IDecideFiles {
   kind: 'decide_files';
   run_id: string;
@@ -209,31 +209,31 @@ export interface IDecideFiles {
   allows: boolean;
 }
 
-/** The person runs a cell of theirs: from now on the kernel writes for them again. */
+/** The person runs a cell of their own: from now on the kernel writes for them again. */
 export interface IOwnCell {
   kind: 'own_cell';
   notebook_path: string;
 }
 
-/** Take out what an ended run wrote, but no cell that the person has changed. */
+/** A request to remove what an ended run wrote, except cells that the person has changed. */
 export interface IUndo {
   kind: 'undo';
   run_id: string;
 }
 
-/** Run the notebook's cells that had worked again, in the kernel that is empty now. */
+/** A request to run the notebook's successful cells again, in a kernel that is empty now. */
 export interface IRebuild {
   kind: 'rebuild';
   run_id: string;
 }
 
-/** What the person's settings switch off; sent with each connection, and when it changes. */
+/** The parts that the person's settings switch off; sent on connection, and on each change. */
 export interface ITells {
   kind: 'tells';
   withheld: PartKind[];
 }
 
-/** A run began. */
+/** A run has started. */
 export interface IRunOpened {
   kind: 'run_opened';
   run_id: string;
@@ -255,7 +255,7 @@ export interface IRunOpened {
   endpoint: string;
 }
 
-/** What the model is told beside the question. */
+/** The context that the model is shown besides the question. */
 export interface IContextTold {
   kind: 'context_told';
   run_id: string;
@@ -281,7 +281,7 @@ export interface IOperated {
   operation: Operation;
 }
 
-/** The turn's code stands in the notebook; it runs at once, or waits for the person. */
+/** The turn's code is in the notebook; it runs at once, or waits for the person. */
 export interface ICellOpened {
   kind: 'cell_opened';
   run_id: string;
@@ -305,7 +305,7 @@ export interface ICellDecided {
   is_edited: boolean;
 }
 
-/** A cell has run, and what it did to files of the folder waits for the person's yes. */
+/** A cell has run, and its changes of files in the folder wait for the person's approval. */
 export interface IFilesWait {
   kind: 'files_wait';
   run_id: string;
@@ -381,7 +381,7 @@ export interface IRunClosed {
   ending: string[];
 }
 
-/** The run's cells are out of the notebook again. */
+/** The run's cells were removed from the notebook. */
 export interface IRunUndone {
   kind: 'run_undone';
   run_id: string;
@@ -416,7 +416,7 @@ export interface IAttached {
   in_file: { [key: string]: number };
 }
 
-/** The server wrote the notebook's file while no tab held it, or this one was cut off. */
+/** The server wrote the notebook's file while no tab had it open, or this one was cut off. */
 export interface IFileWritten {
   kind: 'file_written';
   notebook_path: string;
@@ -431,7 +431,7 @@ export interface IFilesWanted {
   files: IWantedFile[];
 }
 
-/** A request can't be granted. */
+/** A request was refused. */
 export interface IRefused {
   kind: 'refused';
   request_id: string;

@@ -1,1 +1,1 @@
-"""The data files below the server's root: listed, found, named in questions."""
+"""The data files below the server's root: listed, searched, named in questions."""

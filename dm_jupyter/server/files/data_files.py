@@ -1,8 +1,8 @@
-"""Which data files a question is about, where they lie, and how a restricted kernel gets them.
+"""The data files that a question is about, and their copies for a restricted kernel.
 
-A name may come from a kernel, and whoever may write a folder may lay a link into it. So names are
-looked up beneath the server's folder, name by name, and no link is followed that the person has
-not agreed to; what a kernel itself can't read is not read for it.
+A name may come from a kernel, and whoever may write to a folder may create a link in it. So each
+component of a path is looked up beneath the server's folder, and a link is followed only if the
+person has agreed to it. A file that a kernel itself can't read is not read for it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _MOST_COPIES = 1000
 
 
 class LinkedFilesError(Exception):
-    """Files that links lead to; its text names them, `files` says where the links lead."""
+    """Files behind links that nobody agreed to; `files` contains each with its target."""
 
     def __init__(self, files: Iterable[WantedFile]) -> None:
-        """Makes the error.
+        """Create the error.
 
         Args:
-            files: what a person may agree to.
+            files: the files that a person may agree to.
         """
         self.files = tuple(files)
         named = ", ".join(f"{file.name} leads to {file.leads_to}" for file in self.files)
@@ -46,10 +46,10 @@ class DataFiles:
     """The files below the folder that the server shows; names are those of the contents API."""
 
     def __init__(self, root: Path, *, allows_hidden: bool = False) -> None:
-        """Looks at nothing yet.
+        """Store the settings; nothing is read yet.
 
         Args:
-            root: the folder that the server shows; without links.
+            root: the folder that the server shows; a path without links.
             allows_hidden: whether files and folders that begin with a dot are shown, too.
         """
         self._root = root
@@ -57,19 +57,19 @@ class DataFiles:
         self.search = FileSearch(root, allows_hidden=allows_hidden)
 
     def folder_of(self, notebook_path: str) -> Path:
-        """Returns the folder in which a notebook lies."""
+        """Return the folder of a notebook."""
         return (self._root / notebook_path.lstrip("/")).parent
 
     def place(self, name: str, agreed: Collection[str] = ()) -> Path:
-        """Returns where a file lies; no name of the path is a link.
+        """Return the path of a file; no component of it is a link.
 
         Args:
-            name: of the file.
-            agreed: where links may lead.
+            name: the name of the file.
+            agreed: the targets that links may lead to.
 
         Raises:
-            FileNotFoundError: it is not below the server's folder, not there, or hidden.
-            LinkedFilesError: a link leads to it, and it is not agreed that it may.
+            FileNotFoundError: the file is not below the server's folder, not there, or hidden.
+            LinkedFilesError: the file is behind a link whose target is not in `agreed`.
         """
         relative = PurePosixPath(name.lstrip("/"))
         if not self._is_shown(relative):
@@ -99,11 +99,11 @@ class DataFiles:
         return real
 
     def places(self, names: Iterable[str], agreed: Collection[str] = ()) -> tuple[Path, ...]:
-        """Returns where files lie, as `place` does.
+        """Return the paths of files, as `place` does.
 
         Raises:
-            FileNotFoundError: one is not there.
-            LinkedFilesError: links lead to some; all of them are named.
+            FileNotFoundError: a file is not there.
+            LinkedFilesError: some files are behind links; the error names all of them.
         """
         found: list[Path] = []
         linked: list[WantedFile] = []
@@ -118,14 +118,14 @@ class DataFiles:
 
     @contextmanager
     def made(self, name: str) -> Iterator[BinaryIO]:
-        """Makes a file that was not there, through no link; a failure leaves none.
+        """Create a new file through no link, and remove it on failure.
 
         Args:
-            name: of the file; its folder is there.
+            name: the name of the file, in a folder that exists.
 
         Raises:
             FileExistsError: the name is taken.
-            OSError: it can't be made, or a name on the way is a link or hidden.
+            OSError: the file can't be created, or a component of its path is a link or hidden.
         """
         relative = PurePosixPath(name.lstrip("/"))
         if not self._is_shown(relative):
@@ -134,12 +134,12 @@ class DataFiles:
             yield target
 
     def size_of(self, name: str) -> int | None:
-        """Returns a file's size in bytes; `None` for one that is not there, or behind a link."""
+        """Return a file's size in bytes; `None` if it is not there, or behind a link."""
         about = self._about(name)
         return about.st_size if about is not None else None
 
     def states(self, names: Iterable[str]) -> dict[str, str]:
-        """Returns each file that is there, to what tells whether it was written since."""
+        """Return the size and modification time of each existing file, to detect changes."""
         found = ((name, self._about(name)) for name in names)
         return {name: f"{one.st_size} {one.st_mtime_ns}" for name, one in found if one is not None}
 
@@ -147,7 +147,7 @@ class DataFiles:
         relative = PurePosixPath(name.lstrip("/"))
         if not self._is_shown(relative):
             return None
-        try:  # by descriptor: whoever writes the folder may lay a link at any moment
+        try:  # by descriptor: whoever writes to the folder may create a link at any moment
             with beneath.held(self._root) as root, beneath.opened(Path(relative), root) as found:
                 about = os.fstat(found)
         except OSError:
@@ -155,14 +155,14 @@ class DataFiles:
         return about if stat.S_ISREG(about.st_mode) else None
 
     def name_of(self, path: str, folder: str) -> str:
-        """Returns the contents API's name of what a kernel calls by a path; it need not be there.
+        """Return the contents API's name for a kernel's path, which need not exist.
 
         Args:
-            path: as the kernel says it.
-            folder: what it is relative to.
+            path: the path that the kernel sent.
+            folder: the folder that it is relative to.
 
         Raises:
-            FileNotFoundError: it would lie outside of the server's folder.
+            FileNotFoundError: the path is outside of the server's folder.
         """
         whole = posixpath.normpath(posixpath.join(folder, path))
         root = self._root.as_posix()
@@ -171,17 +171,17 @@ class DataFiles:
         return posixpath.relpath(whole, root)
 
     def named_in(self, text: str, folder: str) -> tuple[str, ...]:
-        """Returns the data files of a folder whose whole names stand in a text.
+        """Return the data files of a folder whose whole names appear in a text.
 
-        `sales.csv` does not stand in `old-sales.csv`, nor in `data/sales.csv`.
+        `sales.csv` does not appear in `old-sales.csv`, nor in `data/sales.csv`.
 
         Args:
             text: a question.
-            folder: below the server's root.
+            folder: the folder, below the server's root.
         """
         names = [name for name in self._names(folder) if is_data_file(name)]
         found = []
-        # The longest first: what `my sales.csv` is, `sales.csv` is not.
+        # The longest first: the text `my sales.csv` does not mean `sales.csv`.
         for name in sorted(names, key=len, reverse=True):
             text, count = whole_name(name).subn(" ", text)
             if count:
@@ -189,17 +189,17 @@ class DataFiles:
         return tuple(posixpath.join(folder, name) for name in sorted(found))
 
     def beside(self, name: str, folder: str) -> tuple[str, ...]:
-        """Returns the one file that a name or path leads to from a folder, or none.
+        """Return the one file that a name or path leads to from a folder, or none.
 
         Args:
-            name: as the person wrote it.
-            folder: below the server's root.
+            name: the name as the person wrote it.
+            folder: the folder, below the server's root.
         """
         path = posixpath.normpath(posixpath.join("/", folder, name)).lstrip("/")
         try:
             self.place(path)
         except LinkedFilesError:
-            pass  # the person is asked when the question is
+            pass  # the person is asked with the question
         except FileNotFoundError:
             return ()
         return (path,)
@@ -213,7 +213,7 @@ class DataFiles:
         return [name for name in found if self._is_shown(PurePosixPath(name))]
 
     def still_there(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        """Returns those of the files that are still where they were, and no links."""
+        """Return the files that still exist and are not links."""
         found = []
         for name in names:
             try:
@@ -229,11 +229,11 @@ def _missing(name: str) -> FileNotFoundError:
 
 
 def head_of(file: Path, size: int) -> bytes:
-    """Returns the first bytes of a file; none where it can't be opened or is a link by now.
+    """Return the first bytes of a file; none if it can't be opened or has become a link.
 
     Args:
-        file: without links, as `DataFiles.place` gives it.
-        size: the most to read, bytes.
+        file: the path without links, as `DataFiles.place` returns it.
+        size: most bytes to read.
     """
     here = Path(file.anchor)
     try:
@@ -247,16 +247,16 @@ def head_of(file: Path, size: int) -> bytes:
 
 
 def copied_into(folder: Path, file: Path) -> Path:
-    """Returns the copy of a file in a kernel's folder, which may be there already.
+    """Return the path of a file's copy in a kernel's folder; an identical copy is reused.
 
-    Nothing there is written over and no link is followed, on either side.
+    Nothing is overwritten and no link is followed, on either side.
 
     Args:
-        folder: the kernel's.
-        file: without links, as `DataFiles.place` gives it.
+        folder: the kernel's folder.
+        file: the path without links, as `DataFiles.place` returns it.
 
     Raises:
-        OSError: it can't be read, or not copied.
+        OSError: the file can't be read, or not copied.
     """
     here = Path(file.anchor)
     with (
@@ -280,7 +280,7 @@ def copied_into(folder: Path, file: Path) -> Path:
 
 
 def _is_alike(source: int, folder: int, name: PurePosixPath) -> bool:
-    """Whether a regular file in the folder holds the same; the source is read from its start."""
+    """Whether a regular file in the folder has the same bytes as the source from its start."""
     try:
         with (
             os.fdopen(os.dup(source), "rb") as one,

@@ -1,4 +1,4 @@
-"""Questions to begin with, made from the columns of a file at hand."""
+"""Example questions, built from the columns of a data file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 _MOST = 3
 _MOST_FILES = 3
 _MOST_GROUPS = 50
-"""A column with more different values than this makes no groups to compare."""
+"""Most different values of a column that is used for groups to compare."""
 _LONGEST_NAME = 40
 _ID_ENDINGS = ("id", "no", "nr", "number", "index", "code", "key")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
@@ -32,12 +32,12 @@ _NUMBERS = ("int", "float", "real", "numeric", "decimal", "double")
 async def first_questions(
     folder: str, files: DataFiles, profile_of: Callable[[Path, str], Awaitable[FileProfile]]
 ) -> list[dict[str, str]]:
-    """Returns up to three questions about the first data files of a folder, with the file.
+    """Return up to three questions about the first data files of a folder, with the file.
 
     Args:
-        folder: below the server's root.
+        folder: the folder, below the server's root.
         files: the data files of the server.
-        profile_of: reads a file's profile, with the name that the questions call it.
+        profile_of: returns the profile of a file, under the name that the questions use.
     """
     folder = folder.strip("/")
     found = await asyncio.to_thread(files.search.matching, "", folder)
@@ -58,19 +58,19 @@ async def first_questions(
 
 
 def questions_about(profile: FileProfile) -> tuple[str, ...]:
-    """Returns up to three questions that name the file and its real columns.
+    """Return up to three questions that name the file and its real columns.
 
-    A file without columns that can be asked about gets one question about the file alone.
+    A file without columns that can be asked about gets questions about the file alone.
 
     Args:
-        profile: of the file; its `name` is how the questions call it.
+        profile: the profile of the file; the questions use its `name`.
     """
     is_alone = len(profile.tables) == 1
     asked = [
         (_about_columns(x, profile.name if is_alone else f"{x.name} of {profile.name}"), x)
         for x in profile.tables
     ]
-    # Of a database the table that most can be asked about; of several such, the largest.
+    # Of a database, the table with the most questions; among equals, the largest.
     found, table = max(
         asked, key=lambda one: (len(one[0]), one[1].row_count or 0), default=([], None)
     )

@@ -1,8 +1,8 @@
-"""Finds data files below the server's folder: by pieces of their names, for `@` in a question.
+"""A search for data files below the server's folder, by parts of their names, for `@` in questions.
 
-Covered: links, none of which is followed, and of which only those at hand are listed; hidden names,
-unless the server shows them; trees of any size, of which a part is looked at. Not covered: a file
-behind so many others that the search ends before it; naming its folder brings it.
+Covered: links, which are never followed and are listed only in the starting folder; hidden names,
+unless the server shows them; trees of any size, which are searched in part. Not covered: a file
+behind so many others that the search ends before it. Naming its folder finds it.
 """
 
 from __future__ import annotations
@@ -30,16 +30,17 @@ SEARCHED_SUFFIXES = (
     | {f"{suffix}{packed}" for suffix in profile.DATA_SUFFIXES for packed in _PACKED}
     | {".zip", ".tar.gz"}
 )
-"""Endings of files that hold data, in small letters.
+"""Suffixes of data files, in lower case.
 
-Text, pages and XML can be read, too, but most of them hold none: they are named to be meant.
+Text, web pages and XML can be read, too, but most of them contain no data: a question must name
+them.
 """
 _ENDINGS = tuple(sorted(SEARCHED_SUFFIXES))
 _MOST_ENTRIES = 20_000
 _MOST_S = 0.5
 _MOST_FOUND = 12
 _NO_DATA = frozenset({"node_modules", "__pycache__", "site-packages"})
-"""Folders of programs; a virtual environment is known by its `pyvenv.cfg`."""
+"""Folders of programs; a virtual environment is recognized by its `pyvenv.cfg`."""
 
 
 def is_data_file(name: str) -> bool:
@@ -48,22 +49,22 @@ def is_data_file(name: str) -> bool:
 
 
 def whole_name(name: str) -> re.Pattern[str]:
-    """Returns what finds a file's name in a text where no longer name or path holds it."""
+    """Return a pattern for a file's name in a text, outside of any longer name or path."""
     return re.compile(rf"(?<![\w./\\@-]){re.escape(name)}(?![\w-]|\.\w)")
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFiles:
-    """What a search found."""
+    """The result of a search."""
 
     paths: tuple[str, ...]
     """As the contents API names them, the best first."""
     is_whole: bool
-    """Whether all of the tree was looked at."""
+    """Whether the entire tree was searched."""
 
 
 class FileSearch:
-    """Searches the tree below one folder; blocks, so call it in a thread."""
+    """A search of the tree below one folder; it blocks, so call it in a thread."""
 
     def __init__(
         self,
@@ -73,13 +74,13 @@ class FileSearch:
         most_entries: int = _MOST_ENTRIES,
         most_s: float = _MOST_S,
     ) -> None:
-        """Looks at nothing yet.
+        """Store the settings; nothing is searched yet.
 
         Args:
             root: the folder that the server shows.
             allows_hidden: whether names that begin with a dot are found, too.
-            most_entries: so many names are looked at, in one search.
-            most_s: after so long a search ends, seconds.
+            most_entries: most names that one search looks at.
+            most_s: time limit of one search, seconds.
         """
         self._root = root
         self._allows_hidden = allows_hidden
@@ -87,14 +88,15 @@ class FileSearch:
         self._most_s = most_s
 
     def matching(self, match: str, near: str = "", most: int = _MOST_FOUND) -> FoundFiles:
-        """Returns data files whose path has the letters of `match` in their order.
+        """Return data files whose path has the letters of `match` in their order.
 
-        Names that begin with it come first, then those that hold it; then the nearer.
+        Names that begin with `match` come first, then those that contain it, then paths that do.
+        Among equals, nearer files come first.
 
         Args:
-            match: what was typed; empty for all.
+            match: the typed text; empty for all.
             near: the folder where the search begins, below the root.
-            most: of the files that are returned.
+            most: most files to return.
         """
         wanted = match.lower()
         paths, is_whole = self._listed(near)
@@ -103,12 +105,12 @@ class FileSearch:
         return FoundFiles(tuple(path for _, _, path in best[:most]), is_whole)
 
     def named(self, name: str, near: str = "", most: int = _MOST_FOUND) -> tuple[str, ...]:
-        """Returns the data files that a whole name, or a path's end, stands for; the nearest first.
+        """Return the data files with this whole name, or end of a path; the nearest first.
 
         Args:
             name: `sales.csv`, or `data/sales.csv`.
             near: as in `matching`.
-            most: of the files that are returned.
+            most: most files to return.
         """
         ending = f"/{name.lstrip('/')}"
         paths, _ = self._listed(near)
@@ -116,7 +118,7 @@ class FileSearch:
         return tuple(path for _, path in found[:most])
 
     def _listed(self, near: str) -> tuple[list[tuple[str, int]], bool]:
-        """The data files with how far each lies from `near`, and whether these are all."""
+        """Return the data files with their distances from `near`, and whether these are all."""
         files: list[tuple[str, int]] = []
         left = self._most_entries
         deadline = time.monotonic() + self._most_s
@@ -128,13 +130,13 @@ class FileSearch:
                     return files, False
                 path = os.path.relpath(entry.path, self._root)
                 away = _distance(start, path)
-                # A link at hand is listed, and read only when the person agrees.
+                # A link in the starting folder is listed, and read only if the person agrees.
                 if is_data_file(entry.name) and _is_listed(entry, away):
                     files.append((path, away))
         return files, True
 
     def _folders(self, near: str) -> Iterator[list[os.DirEntry[str]]]:
-        """Yields the entries of folders: those below `near` first, level by level."""
+        """Yield the entries of folders: those below `near` first, level by level."""
         seen: set[str] = set()
         for start in dict.fromkeys((near, "")):
             if start and not self._is_shown(start):
@@ -152,7 +154,7 @@ class FileSearch:
     def _entries(self, place: str) -> list[os.DirEntry[str]]:
         try:
             with os.scandir(place) as found:
-                # One folder of a million names must not hold the search up, either.
+                # One folder with a million names must not delay the search.
                 entries = list(islice(found, self._most_entries))
         except OSError:
             return []
@@ -191,7 +193,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _rating(path: str, wanted: str) -> int | None:
-    """How well a path fits, 0 the best; `None` where it does not."""
+    """Return how well a path matches, 0 the best; `None` if it does not."""
     whole = path.lower()
     name = whole.rsplit("/", 1)[-1]
     if name.startswith(wanted):
@@ -211,7 +213,7 @@ def _has_in_order(text: str, letters: str) -> bool:
 
 
 def _distance(start: str, path: str) -> int:
-    """How many folders one goes up and down from a folder to a file."""
+    """Return the number of folders up and down from a folder to a file."""
     one = start.split("/") if start else []
     other = path.split("/")[:-1]
     shared = 0

@@ -1,7 +1,7 @@
-"""What a question is about: the files and tables that it names, and what nothing here is called.
+"""The files and tables that a question names, and words of it that name nothing here.
 
-`@` before a word names a file or a table. Without it a file is meant where its whole name stands
-in the question. An `@` in code in backquotes names nothing.
+`@` before a word names a file or a table. Without it, a file is meant if its whole name appears in
+the question. An `@` in code in backquotes names nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FILE_NAME = re.compile(
     rf"""(?ix) (?<![\w./@-]) ([^\s"'`,;:()<>\[\]@]+ \. (?:{_ENDINGS})) (?![\w-]|\.\w)"""
 )
 _AFTER = ".,;:!?)]}\"'"
-"""What may follow a name in a sentence."""
+"""Characters that may follow a name in a sentence."""
 _MOST_CANDIDATES = 5
 _MOST_NAMES = 20
 
@@ -46,7 +46,7 @@ class Unclear:
 
     @property
     def sentence(self) -> str:
-        """What to tell the person."""
+        """The sentence that the person is shown."""
         if self.is_unknown:
             hint = (
                 "Did you mean one of these?" if self.candidates else "Type @ to see what is here."
@@ -57,7 +57,7 @@ class Unclear:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What a question names."""
+    """The files and tables that a question names."""
 
     files: tuple[str, ...] = ()
     """As the contents API names them."""
@@ -66,24 +66,24 @@ class Meaning:
 
 
 def without_code(question: str) -> str:
-    """Returns a question without what stands in backquotes."""
+    """Return a question without the parts in backquotes."""
     return _CODE.sub(" ", question)
 
 
 def tables_in(question: str, tables: Iterable[str]) -> tuple[str, ...]:
-    """Returns the tables whose whole names stand in a question; the only one where none does."""
+    """Return the tables whose whole names appear in a question; if none does, the only table."""
     names, text = tuple(tables), without_code(question)
     found = [name for name in names if re.search(rf"(?<!\w){re.escape(name)}(?!\w|\.\w)", text)]
     return tuple(found) or (names if len(names) == 1 else ())
 
 
 def has_code(question: str) -> bool:
-    """Returns whether a block of code stands in a question."""
+    """Return whether a question contains a block of code."""
     return "```" in question
 
 
 def mentions_in(question: str) -> tuple[str, ...]:
-    """Returns the words after an `@`, each once."""
+    """Return the words after an `@`, each once."""
     words = (word.rstrip(_AFTER) for word in _MENTION.findall(without_code(question)))
     return tuple(dict.fromkeys(word for word in words if word))[:_MOST_NAMES]
 
@@ -96,14 +96,14 @@ def meaning_of(
     given: Iterable[str] = (),
     variables: Iterable[str] = (),
 ) -> Meaning:
-    """Returns what a question names, besides what was given with it; blocks.
+    """Return what a question names, besides what was given with it; blocks.
 
-    Where files were given, only words after an `@` add to them.
+    If files were given, only words after an `@` add to them.
 
     Args:
-        question: as the person wrote it.
+        question: the question as the person wrote it.
         files: the server's files.
-        folder: where names are looked up first, below the server's root.
+        folder: the folder where names are looked up first, below the server's root.
         given: the files that came with the question.
         variables: the tables of the kernel, by name.
     """
@@ -133,15 +133,15 @@ def _look_up(
     *,
     tables: frozenset[str] | None,
 ) -> None:
-    """Adds the file that a word names, or why it names none.
+    """Add the file that a word names, or why it names none.
 
     Args:
         word: a whole name, or a path.
         files: the server's files.
-        folder: where it is looked up first.
-        found: where the file is added.
-        unclear: where the rest is added.
-        tables: that may be meant instead; `None` for a word that need not name anything.
+        folder: the folder where it is looked up first.
+        found: collects the file.
+        unclear: collects words that name none, or more than one.
+        tables: tables that may be meant instead; `None` if the word need not name anything.
     """
     search = files.search
     paths = files.beside(word, folder) or search.named(word, folder)
@@ -168,9 +168,9 @@ def _is_called(path: str, word: str) -> bool:
 
 
 def _further_names(question: str, beside: Iterable[str]) -> list[str]:
-    """The names of data files in a question, besides those of files that were found in it.
+    """Return the names of data files in a question, besides those of files that were found in it.
 
-    A block of code may name what it writes, so that none in it is looked for elsewhere.
+    A block of code may name files that it writes, so names in blocks are ignored.
     """
     text = _BLOCK.sub(" ", question)
     for path in sorted(beside, key=len, reverse=True):

@@ -1,1 +1,1 @@
-"""Runs as files: the journal of each, and what later runs remember."""
+"""Runs as files: the journal of each, and the memory for later runs."""

@@ -1,10 +1,10 @@
-"""The journal of one run: each of its messages, on disk as soon as it is made; how it is undone.
+"""The journal of one run, with each message on disk at once; and the undoing of a run.
 
-A folder a run, named by the run's id:
+Each run has a folder, named by the run's id:
 
     journal.jsonl     the messages in order; between them `{"in_file": N}`, which says that the
-                      notebook's file holds the operations up to `seq` N
-    summary.json      what a list of runs shows
+                      notebook's file contains the operations up to `seq` N
+    summary.json      the run's entry in a list
     trajectory.json   the run as a trajectory, once it has ended
 """
 
@@ -42,7 +42,7 @@ _CLOSED = RunClosed.__struct_config__.tag
 
 
 class _Line(msgspec.Struct):
-    """What tells the lines apart; the rest of one is not unpacked for it."""
+    """The fields that identify a line; its other fields are not decoded."""
 
     kind: str = ""
     seq: int = 0
@@ -50,19 +50,19 @@ class _Line(msgspec.Struct):
 
 
 class Journal:
-    """Appends messages and reads them again; one writer a run."""
+    """An append-only file of a run's messages, with one writer."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens a journal, which may be new; its last line may be torn.
+        """Open a journal, which may be new; its last line may be torn.
 
         Args:
-            folder: of the run; it exists.
+            folder: the folder of the run, which exists.
         """
         self.folder = folder
         self.last = 0
         """The `seq` of the last message."""
         self.in_file = 0
-        """The notebook's file holds the operations up to this `seq`."""
+        """The `seq` up to which the notebook's file contains the operations."""
         self.is_closed = False
         """Whether the run has ended."""
         self._listeners: list[Callable[[RunMessage], None]] = []
@@ -78,18 +78,18 @@ class Journal:
         return self.folder.name
 
     def listen(self, listener: Callable[[RunMessage], None]) -> None:
-        """Has the listener called with each message, after it is on disk."""
+        """Call the listener with each message, after it is on disk."""
         self._listeners.append(listener)
 
     def add(self, kind: type[RunMessage], **values: Any) -> RunMessage:
-        """Makes the next message, keeps it, tells the listeners and returns it.
+        """Create the next message, write it, call the listeners, and return it.
 
         Args:
-            kind: of the message.
-            **values: its fields but for `run_id`, `seq` and `at`.
+            kind: the type of the message.
+            **values: its fields except `run_id`, `seq` and `at`.
 
         Raises:
-            NotebookError: it can't be kept; the listeners have been told all the same.
+            NotebookError: it can't be written; the listeners have been called all the same.
         """
         if "at" in kind.__struct_fields__:
             values["at"] = time.time()
@@ -104,24 +104,24 @@ class Journal:
         return message
 
     def operate(self, operation: Operation) -> None:
-        """Adds an operation on the notebook.
+        """Add an operation on the notebook.
 
         Raises:
-            NotebookError: it can't be kept.
+            NotebookError: it can't be written.
         """
         self.add(Operated, operation=operation)
 
     def mark_in_file(self, seq: int) -> None:
-        """Notes that the notebook's file holds the operations up to `seq`."""
+        """Record that the notebook's file contains the operations up to `seq`."""
         if self.in_file < seq <= self.last:
             self.in_file = seq
             self._append(encode_json({"in_file": seq}))
 
     def messages(self, after: int = 0) -> Iterator[RunMessage]:
-        """Yields the messages after a `seq`, as they lie on disk.
+        """Yield the messages after a `seq`, as they are on disk.
 
         Raises:
-            ValueError: a line is no message; the text says which, and what is wrong with it.
+            ValueError: a line is not a message; the text says which, and what is wrong with it.
         """
         file = str(self.folder / FILE_NAME)
         for number, text, line in self._lines():
@@ -130,14 +130,14 @@ class Journal:
                 yield message
 
     def to_json(self) -> list[dict[str, Any]]:
-        """Returns all messages as they are sent."""
+        """Return all messages as they are sent."""
         return [encode_value(message) for message in self.messages()]
 
     def applied_for_sure(self) -> int:
-        """Returns the `seq` up to which a document read from the file needs no operation.
+        """Return the `seq` up to which a document read from the file needs no operation.
 
-        The outputs of a cell that was running when the file was saved are not known to the byte:
-        they are filled anew, from the `ClearOutputs` with which each cell begins.
+        If a cell was running when the file was saved, its outputs in the file are not known to the
+        byte. They are written again, from the `ClearOutputs` with which each cell begins.
         """
         seq, begun, is_open = self.in_file, 0, False
         for message in self.messages():
@@ -177,7 +177,7 @@ class Journal:
 
 
 def undo(journal: Journal) -> None:
-    """Takes the cells of an ended run out of the notebook, but none that the person changed.
+    """Remove the cells of an ended run from the notebook, except those that the person changed.
 
     Raises:
         NotebookError: the journal can't be written.

@@ -1,8 +1,9 @@
-"""What a notebook's next question is told of the runs before it, and of what has changed since.
+"""The memory of earlier runs that a notebook's next question gets, with what changed since.
 
-Kept beside each run's journal as it ends, and read without the journal: a question waits for it.
-Covered: their questions, code, answers and figures; a kernel that was restarted, a data file that
-was written, a cell that a person edited. Not covered: what the person ran in between.
+It is written beside each run's journal at the run's end, and read without the journal, because a
+question waits for it. Covered: questions, code, answers and figures of earlier runs; a restarted
+kernel, a changed data file, a cell that a person edited. Not covered: what the person ran in
+between.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ __all__ = [
 
 FILE_NAME = "memory.json"
 MOST_TOLD = 3
-"""Runs that a question is told of."""
+"""Most runs that a question's prompt describes."""
 _FIGURES = 6
 _MOST_CHARS = 200_000
-"""Of a run's code that is kept at all."""
+"""Most characters of a run's code; of a run with more, nothing is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +49,18 @@ class WrittenCell:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What is kept of a run for the questions after it."""
+    """What is kept of a run for later questions."""
 
     cells: tuple[WrittenCell, ...] = ()
     figures: tuple[str, ...] = ()
-    """What each shows, in a line."""
+    """What each figure shows, in a line."""
     kernel: str = ""
     """The process in which they ran, as `KernelRegistry.process_of` names it."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Each data file, to what tells whether it was written since: its size and time."""
+    """Each data file's size and modification time, which show whether it was written since."""
 
     def keep(self, folder: Path) -> None:
-        """Writes it into the run's folder.
+        """Write the memory into the run's folder.
 
         Raises:
             OSError: the folder can't be written.
@@ -69,7 +70,7 @@ class Memory:
 
 
 def read_memory(folder: Path) -> Memory:
-    """Returns what is kept of a run; nothing where it was cut off, or is older than this file."""
+    """Return what is kept of a run; empty if it was cut off, or is older than this file."""
     try:
         return decode_json(Memory, (folder / FILE_NAME).read_bytes(), FILE_NAME)
     except (OSError, ValueError):
@@ -77,10 +78,10 @@ def read_memory(folder: Path) -> Memory:
 
 
 def figures_shown(trajectory: Trajectory) -> tuple[str, ...]:
-    """Returns what the figures of a run show, a line each.
+    """Return what the last figures of a run show, a line each.
 
     Args:
-        trajectory: of the run.
+        trajectory: the trajectory of the run.
     """
     results = [step.result for step in trajectory.steps if step.result is not None]
     return tuple(figure for result in results for figure in figures_in(result))[-_FIGURES:]
@@ -92,13 +93,13 @@ def before(
     cells: Sequence[NotebookCell],
     chars: int,
 ) -> tuple[ContextPart, ...]:
-    """Returns what to tell of earlier runs: what has changed since the last one, then each.
+    """Return the prompt's parts on earlier runs: one on all runs, one on changes since the last.
 
     Args:
         earlier: the notebook's runs with what is kept of them, newest first.
-        now: the kernel that the question works in, and its files as they are.
-        cells: of the notebook, as the person sees it.
-        chars: the most of all runs together; the last one has half of them.
+        now: the kernel and the files of the question, as they are.
+        cells: the cells of the notebook, as the person sees them.
+        chars: most characters of all runs together; the last run has half of them.
     """
     answered = [(run, memory) for run, memory in earlier if run.answer][:MOST_TOLD]
     if not answered:
@@ -114,23 +115,23 @@ def before(
 def without_told(
     cells: Iterable[NotebookCell], earlier: Iterable[tuple[Summary, Memory]]
 ) -> list[NotebookCell]:
-    """Returns the cells, with those marked that `before` tells already.
+    """Return the cells, with those marked that `before` shows already.
 
     Args:
-        cells: of the notebook.
-        earlier: as for `before`.
+        cells: the cells of the notebook.
+        earlier: the earlier runs, as for `before`.
     """
     ids = {cell.id for _, memory in earlier for cell in memory.cells}
     return [replace(cell, role=TOLD) if cell.id in ids else cell for cell in cells]
 
 
 def tables_told(tables: Iterable[Mapping[str, Any]]) -> tuple[ContextPart, ...]:
-    """Returns what to tell of the kernel's tables that a question names."""
+    """Return the prompt's parts on the kernel's tables that a question names."""
     return tuple(ContextPart("data", _table(table)) for table in tables)
 
 
 def _run(summary: Summary, memory: Memory, chars: int) -> str:
-    """A run on that many characters: its answer first, then its figures, then its code."""
+    """Describe a run within `chars`; the answer has priority, then its figures, then its code."""
     answer = shorten(str(summary.answer), chars // 2)
     text = f"Q: {summary.question}\nA: {answer}"
     text += "".join(f"\nIts figure: {figure}" for figure in memory.figures)
@@ -163,7 +164,7 @@ def _changes(memories: Sequence[Memory], now: Memory, cells: Sequence[NotebookCe
 
 
 def _is_same(shown: str, written: str) -> bool:
-    """Whether a cell is as it was written; a tab cuts the middle out of a long one."""
+    """Whether a cell is unchanged; a tab cuts the middle out of a long one."""
     head, _, tail = shown.strip().partition("\n…\n")
     written = written.strip()
     return shown.strip() == written or (

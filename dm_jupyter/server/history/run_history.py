@@ -1,6 +1,6 @@
-"""The runs of the past, on disk in the person's own data folder: listed, searched, deleted.
+"""Past runs, on disk in the person's own data folder: listed, searched, deleted.
 
-What is kept for training goes out without secrets and places of this machine.
+Trajectories for training are written without secrets and folders of this machine.
 """
 
 from __future__ import annotations
@@ -45,25 +45,24 @@ _SECRETS = re.compile(
 
 
 class RunHistory:
-    """A folder of journals, one folder a run; nobody else may read it."""
+    """A folder with one folder for each run, which no other account may read."""
 
     def __init__(
         self, folder: Path, redaction: Redaction, training_file: Path | None = None
     ) -> None:
-        """Opens the folder, which need not exist yet.
+        """Open the folder, which need not exist yet.
 
         Args:
-            folder: where the runs lie.
-            redaction: what must not stand in a trajectory.
-            training_file: where every trajectory is added as a line; `None` keeps none for
-                training.
+            folder: the folder of the runs.
+            redaction: removes what a trajectory must not contain.
+            training_file: the file to which every trajectory is added as a line; `None` for none.
         """
         self.folder = folder
         self._redaction = redaction
         self._training_file = training_file
 
     def begin(self) -> Journal:
-        """Returns the journal of a new run.
+        """Return the journal of a new run.
 
         Raises:
             OSError: the folder can't be written.
@@ -75,7 +74,7 @@ class RunHistory:
         return Journal(folder)
 
     def journal(self, run_id: str) -> Journal:
-        """Returns the journal of a past run.
+        """Return the journal of a past run.
 
         Raises:
             KeyError: there is no such run.
@@ -86,7 +85,7 @@ class RunHistory:
         return Journal(folder)
 
     def summaries(self, notebook_path: str = "", query: str = "") -> list[Summary]:
-        """Returns the runs of a notebook (or of all) whose text holds all words of the query."""
+        """Return the runs of a notebook, or of all, whose text contains all words of the query."""
         words = query.casefold().split()
         found = []
         for summary in read_summaries(self.folder):
@@ -96,13 +95,13 @@ class RunHistory:
         return found
 
     def memories(self, notebook_path: str) -> list[tuple[Summary, Memory]]:
-        """Returns the last answered runs of a notebook with what is kept of them, newest first."""
+        """Return the last answered runs of a notebook with what is kept of them, newest first."""
         all_runs = read_summaries(self.folder)
         answered = (run for run in all_runs if run.answer and run.notebook_path == notebook_path)
         return [(run, read_memory(self.folder / run.run_id)) for run in islice(answered, MOST_TOLD)]
 
     def summary(self, run_id: str) -> Summary:
-        """Returns what a list shows of a run.
+        """Return the summary of a run.
 
         Raises:
             KeyError: there is no such run.
@@ -113,7 +112,7 @@ class RunHistory:
         return found
 
     def keep(self, summary: Summary) -> None:
-        """Writes a run's summary.
+        """Write a run's summary.
 
         Raises:
             OSError: the folder can't be written.
@@ -122,7 +121,7 @@ class RunHistory:
         path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
 
     def rename(self, old_path: str, new_path: str) -> None:
-        """Lists the runs of a notebook under another path from now on.
+        """List the runs of a notebook under another path from now on.
 
         Raises:
             OSError: the folder can't be written.
@@ -132,7 +131,7 @@ class RunHistory:
                 self.keep(replace(summary, notebook_path=new_path))
 
     def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
-        """Writes the run as a trajectory, with secrets and places of this machine taken out.
+        """Write the run as a trajectory, without secrets and folders of this machine.
 
         Raises:
             OSError: the folder can't be written.
@@ -144,7 +143,7 @@ class RunHistory:
                 file.write(text + "\n")
 
     def trajectory_line(self, run_id: str) -> str:
-        """Returns the run's trajectory as one line of JSON.
+        """Return the run's trajectory as one line of JSON.
 
         Raises:
             KeyError: there is no such run, or it has not ended.
@@ -155,14 +154,14 @@ class RunHistory:
             raise KeyError(run_id) from error
 
     def notebook(self, run_id: str) -> str:
-        """Returns what the run wrote, as the text of a notebook of its own.
+        """Return what the run wrote, as the text of a separate notebook.
 
         Raises:
             KeyError: there is no such run.
         """
         document = new_notebook()
         for message in self.journal(run_id).messages():
-            if isinstance(message, RunClosed):  # what comes after is its undoing
+            if isinstance(message, RunClosed):  # later messages undo the run
                 break
             if isinstance(message, Operated):
                 operations.apply(message.operation, document)
@@ -171,7 +170,7 @@ class RunHistory:
         return str(nbformat.writes(whole))
 
     def delete(self, run_id: str) -> None:
-        """Deletes all that is kept of a run.
+        """Delete all that is kept of a run.
 
         Raises:
             KeyError: there is no such run.
@@ -179,7 +178,7 @@ class RunHistory:
         shutil.rmtree(self.journal(run_id).folder)
 
     def close_cut_off(self) -> list[Summary]:
-        """Ends the runs that the server's own end cut off; returns what a list shows of them."""
+        """End the runs that the server's own end cut off, and return their summaries."""
         ended = []
         for summary in read_summaries(self.folder):
             if summary.stop is None:
@@ -217,30 +216,30 @@ def _close(journal: Journal, summary: Summary) -> None:
 
 
 class Redaction:
-    """Replaces what must not leave: known secrets, what looks like one, known folders.
+    """Replacement of known secrets, of texts that look like one, and of known folders.
 
-    Covered: the texts given, and secrets of common shapes. Not covered: anything that the data
-    itself holds, such as the names of people.
+    Covered: the texts given, and secrets of common shapes. Not covered: anything in the data
+    itself, such as the names of people.
     """
 
     def __init__(self, folders: Iterable[Path], secrets: Iterable[str]) -> None:
-        """Prepares the replacements.
+        """Prepare the replacements.
 
         Args:
-            folders: places of this machine; the longest match is taken.
-            secrets: texts that must not stand anywhere, such as keys and tokens in use.
+            folders: folders of this machine; the longest match is replaced.
+            secrets: texts that must not appear anywhere, such as keys and tokens in use.
         """
         paths = {str(folder) for folder in folders if len(folder.parts) > 1}
         self._folders = sorted(paths, key=len, reverse=True)
         self._secrets = [secret for secret in secrets if len(secret) >= _SHORTEST_SECRET]
 
     def add_secret(self, secret: str) -> None:
-        """Takes in a text that must not stand anywhere from now on."""
+        """Add a text that must not appear anywhere from now on."""
         if len(secret) >= _SHORTEST_SECRET and secret not in self._secrets:
             self._secrets.append(secret)
 
     def applied_to(self, value: Any) -> Any:
-        """Returns a JSON value with every text in it cleaned."""
+        """Return a JSON value with every text in it cleaned."""
         if isinstance(value, str):
             return self._clean(value)
         if isinstance(value, dict):

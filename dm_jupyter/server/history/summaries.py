@@ -1,4 +1,4 @@
-"""What is read of a run without its journal: enough to list it, and to see that it was cut off."""
+"""Summaries of runs, read without the journals: enough to list a run, and see if it was cut off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # every start of a server reads summaries, and few of them a message
+if TYPE_CHECKING:  # every start of a server reads summaries, but few need a message
     from dm_jupyter.server.protocol import RunClosed
 
 __all__ = ["Summary", "has_open_run", "read_summaries", "read_summary"]
@@ -18,7 +18,7 @@ FILE_NAME = "summary.json"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a list shows of a run."""
+    """A run's entry in a list."""
 
     run_id: str
     notebook_path: str
@@ -29,14 +29,14 @@ class Summary:
     model: str
     answer: str | None = None
     stop: str | None = None
-    """A `StopReason`; `None` while it goes on."""
+    """A `StopReason`; `None` while the run continues."""
     tokens: int = 0
     seconds: float = 0.0
     endpoint: str = ""
-    """Where the model answered, as it may be shown; empty for this machine."""
+    """Address of the model, safe to show; empty for this machine."""
 
     def closed(self, message: RunClosed) -> Summary:
-        """The summary of the run now that it has ended."""
+        """Return the summary of the run at its end."""
         return replace(
             self,
             answer=message.answer,
@@ -46,12 +46,12 @@ class Summary:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as plain JSON values."""
+        """Return the summary as plain JSON values."""
         return asdict(self)
 
 
 def read_summary(folder: Path) -> Summary | None:
-    """Returns the summary in a run's folder; `None` if the run was cut off before it was there."""
+    """Return the summary in a run's folder; `None` if it was cut off before it had one."""
     try:
         raw = json.loads((folder / FILE_NAME).read_text("utf-8"))
         return Summary(**{**raw, "files": tuple(raw["files"])})
@@ -60,10 +60,10 @@ def read_summary(folder: Path) -> Summary | None:
 
 
 def read_summaries(folder: Path) -> Iterator[Summary]:
-    """Yields those of all runs, newest first.
+    """Yield the summaries of all runs, newest first.
 
     Args:
-        folder: where the runs lie; it need not exist.
+        folder: the folder of the runs, which need not exist.
     """
     if folder.is_dir():
         found = map(read_summary, sorted(folder.iterdir(), reverse=True))
@@ -71,5 +71,5 @@ def read_summaries(folder: Path) -> Iterator[Summary]:
 
 
 def has_open_run(folder: Path) -> bool:
-    """Returns whether a run has begun and not ended, in a folder as of `read_summaries`."""
+    """Return whether a run has started and not ended, in a folder as for `read_summaries`."""
     return any(summary.stop is None for summary in read_summaries(folder))

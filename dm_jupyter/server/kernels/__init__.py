@@ -1,1 +1,1 @@
-"""The notebooks' kernels: started, filled again, watched, filtered."""
+"""The notebooks' kernels: started, rebuilt, watched, filtered."""

@@ -1,13 +1,13 @@
-"""Takes the questions that `%%analyze` hands over from inside a kernel.
+"""The server's side of the questions that `%%analyze` hands over from inside a kernel.
 
-The magic opens the comm `dm-jupyter` and is told `{"kind": "seen"}` at once. Work begins when it
-says `{"kind": "waits"}`: from then on it does not work on the question itself. One message answers
-it: `{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`.
+The magic opens the comm `dm-jupyter` and gets `{"kind": "seen"}` at once. Work begins when it sends
+`{"kind": "waits"}`: from then on it does not work on the question itself. One message answers it:
+`{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`.
 
-Code in the kernel can forge all that it sends, so it is given no more than that kernel has: which
-notebook it is comes from the server's own session table, a restricted kernel's files are those
-that it can read itself, and of the options none can name an endpoint or a key. Other files wait for
-the person's click in the panel.
+Code in the kernel can forge all that it sends, so it gets no more rights than that kernel has. The
+notebook comes from the server's own session table. A restricted kernel's files are those that it
+can read itself. No option can name an endpoint or a key. Other files wait for the person's click in
+the panel.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _MOST_CELLS = 200
 _MOST_ASKING = 100
 _MOST_ANCHORS = 8
 _MOST_AT_ONCE = 4
-"""Questions of one kernel that are looked at; a person hands over one."""
+"""Most questions of one kernel that are handled at once; a person hands over one."""
 
 
 class Handoffs:
-    """The comms of one kernel: hears questions, forgets those that were abandoned."""
+    """The comms of one kernel: they deliver questions, and abandoned ones are dropped."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Handoffs:
         abandon: Callable[[str], None],
         spawn: Callable[[Any], Any],
     ) -> None:
-        """Hears nothing yet.
+        """Start without questions.
 
         Args:
-            take: works on a question's data and returns the answer to it.
+            take: handles a question's data and returns the answer to it.
             answer: sends an answer through a comm.
-            abandon: ends a run whose acceptance came too late: the magic works on it itself.
+            abandon: ends a run that was accepted too late: the magic works on it itself.
             spawn: starts background work.
         """
         self._take = take
@@ -69,14 +69,14 @@ class Handoffs:
         self._abandon = abandon
         self._spawn = spawn
         self._seen: dict[str, Mapping[str, Any]] = {}
-        """Questions whose magic has not said yet that it waits, by comm."""
+        """Questions whose magic has not said yet that it waits, by comm id."""
         self._runs: dict[str, str] = {}
         self._at_work: dict[str, bool] = {}
-        """The comms whose questions are taken, and whether their magic still waits."""
+        """The comms whose questions are handled, and whether their magic still waits."""
         self._telling = 0
 
     def hear(self, kind: str, content: Mapping[str, Any]) -> None:
-        """Takes a comm's message; others than our target's are none of our business."""
+        """Handle a comm's message; ignore comms with another target."""
         comm_id, data = content["comm_id"], content.get("data")
         told = data.get("kind") if isinstance(data, Mapping) else None
         if kind == "comm_open" and content["target_name"] == COMM_TARGET:
@@ -94,7 +94,7 @@ class Handoffs:
     def _see(self, comm_id: str, question: Mapping[str, Any]) -> None:
         if self._telling >= _MOST_AT_ONCE:
             return
-        while len(self._seen) >= _MOST_AT_ONCE:  # those that were given up without a word
+        while len(self._seen) >= _MOST_AT_ONCE:  # drop those that were abandoned silently
             del self._seen[next(iter(self._seen))]
         self._seen[comm_id] = question
         self._telling += 1
@@ -127,26 +127,26 @@ class Handoffs:
 
 
 class LaterCells:
-    """What cells that ask had written below them: what they ask next goes below that."""
+    """The cells that runs wrote below asking cells: later answers of a cell go below them."""
 
     def __init__(self) -> None:
-        """Knows of none yet."""
+        """Start without cells."""
         self._written: dict[str, tuple[str, ...]] = {}
 
     def below(self, ask: Ask) -> Ask:
-        """Returns a question that goes below the runs that its cell has asked for before.
+        """Return the question, to be answered below the earlier runs of its cell.
 
         Args:
-            ask: as the cell hands it over.
+            ask: the question as the cell hands it over.
         """
         written = self._written.get(ask.after[0], ()) if ask.after else ()
         return ask.replaced(after=(*written, *ask.after))
 
     def keep(self, cell_id: str, written: tuple[str, ...]) -> None:
-        """Takes note of what a run wrote.
+        """Record the cells that a run wrote.
 
         Args:
-            cell_id: of the cell that asked.
+            cell_id: the id of the cell that asked.
             written: the ids of the run's cells, the last first.
         """
         before = self._written.pop(cell_id, ())
@@ -157,27 +157,27 @@ class LaterCells:
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """What the magic sent, of the types and sizes that it sends."""
+    """A message of the magic, with its types and sizes checked."""
 
     question: str
     files: tuple[str, ...] = ()
-    """As they were written."""
+    """The names as they were written."""
     folder: str = ""
-    """What they are relative to."""
+    """The folder that they are relative to."""
     after: tuple[str, ...] = ()
     request_id: str = ""
     model: str = ""
     alive: Alive = field(default_factory=Alive)
     """The kernel's variables."""
     withheld: tuple[PartKind, ...] = ()
-    """What of the notebook the cell keeps from the model."""
+    """Parts of the notebook that the cell keeps from the model."""
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any]) -> Handover:
-        """Reads what a kernel sent.
+        """Parse the data that a kernel sent.
 
         Raises:
-            ValueError: it is not what the magic sends.
+            ValueError: the data are not what the magic sends.
         """
         files, cell_id, options = data.get("files", []), data.get("cell_id"), data.get("options")
         model = options.get("model") if isinstance(options, Mapping) else None
@@ -199,12 +199,12 @@ class Handover:
         )
 
     def ask(self, notebook_path: str, files: tuple[str, ...], agreed: tuple[str, ...] = ()) -> Ask:
-        """Returns the question as if the panel of that notebook had asked it.
+        """Return the question as if the panel of that notebook had asked it.
 
         Args:
-            notebook_path: from the server's session table.
-            files: as `files_of` found them.
-            agreed: where links among them may lead.
+            notebook_path: the path in the server's session table.
+            files: the files as `files_of` found them.
+            agreed: the targets that links among them may lead to.
         """
         return Ask(
             request_id=self.request_id,
@@ -215,25 +215,25 @@ class Handover:
             model=self.model,
             agreed=agreed,
             kernel="own",
-            # What the kernel names was looked up with its rights; its words name nothing more.
+            # The kernel's files were looked up with its rights; its words must name nothing more.
             without_data=True,
             withheld=self.withheld,
         )
 
 
 async def around(contents: Any, ask: Ask) -> Ask:
-    """Returns the question with the notebook's cells, as its file holds them.
+    """Return the question with the cells in the notebook's file.
 
     Args:
         contents: the server's contents manager.
-        ask: below the cell that asks, which is told as the selected one without its text.
+        ask: the question; the cell that asks becomes the selected one, without its text.
     """
     try:
         model = await ensure_async(contents.get(ask.notebook_path, content=True, type="notebook"))
         raw = model["content"]
-        cells = await asyncio.to_thread(_cells_of, raw)  # a figure in words takes a moment
+        cells = await asyncio.to_thread(_cells_of, raw)  # describing a figure takes a moment
         ids = [str(cell.get("id", "")) for cell in raw["cells"]]
-    except Exception as error:  # noqa: BLE001  (whatever lies there: the question goes without)
+    except Exception as error:  # noqa: BLE001  (whatever the file is: the question goes without)
         _log.debug("the cells of %s can't be told: %s", ask.notebook_path, error)
         return ask
     place = ids.index(ask.after[0]) if ask.after and ask.after[0] in ids else len(cells)
@@ -264,10 +264,10 @@ def _text(value: object, most: int) -> str | None:
 
 
 def _name(value: object) -> str:
-    """A name that may be missing.
+    """Return a name that may be missing; empty if it is.
 
     Raises:
-        ValueError: it is none, or too long for one.
+        ValueError: the value is not a name, or too long for one.
     """
     if value is None:
         return ""
@@ -278,26 +278,26 @@ def _name(value: object) -> str:
 
 @dataclass(slots=True)
 class FoundHandoff:
-    """The files of a hand-over, by what may be done with them."""
+    """The files of a hand-over, grouped by what may be done with them."""
 
     files: list[str] = field(default_factory=list)
-    """Those that the kernel itself can read, as the contents API names them."""
+    """Files that the kernel itself can read, as the contents API names them."""
     agreed: list[str] = field(default_factory=list)
-    """Where links among them lead, that may be followed."""
+    """Targets of links among them that may be followed."""
     wanted: list[WantedFile] = field(default_factory=list)
-    """Those that only the person can give it."""
+    """Files that only the person can let it read."""
 
 
 def files_of(
     handover: Handover, files: DataFiles, folder: Path, kernel: Literal["restricted", "own"]
 ) -> FoundHandoff:
-    """Looks up the files of a hand-over with the rights of the kernel that it comes from.
+    """Look up the files of a hand-over with the rights of the kernel that it comes from.
 
     Args:
-        handover: what was handed over.
+        handover: the hand-over.
         files: the server's files.
-        folder: where the kernel works.
-        kernel: whether it is restricted to that folder; one that is not has the person's rights.
+        folder: the kernel's working folder.
+        kernel: whether it is restricted to that folder; `own` has the person's rights.
 
     Raises:
         FileNotFoundError: a file is not there, or not below the server's folder.

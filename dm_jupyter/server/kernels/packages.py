@@ -1,8 +1,8 @@
-"""The packages that cells of a run lack: named to the person, installed on their word.
+"""The packages that cells of a run lack: named to the person, installed after their approval.
 
-Covered: only what the person was told of is installed, and only what the list allows; a cell that
-was changed meanwhile gets no more than that. Not covered: kernels of the person's own, which no
-package is installed for; a kernelspec of the sandbox with another Python than the server's.
+Covered: only packages that the person was shown are installed, and only if the list allows them. A
+cell that was changed meanwhile gets no more than that. Not covered: unrestricted kernels, for which
+no package is installed; a kernelspec of the sandbox with another Python than the server's.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kernel_sandbox.errors import PackageError
 from kernel_sandbox.packages.overlay_place import overlay_site
 
-if TYPE_CHECKING:  # a tenth of the extension's start, and most runs lack nothing
+if TYPE_CHECKING:  # takes a tenth of the extension's start, and most runs lack nothing
     from kernel_sandbox.packages.packages import Missing, PackageInstaller
 
 __all__ = ["CellPackages", "Packages", "needs"]
@@ -27,10 +27,10 @@ class Packages:
     """The packages that were added for the restricted kernels of this server."""
 
     def __init__(self, root: Path) -> None:
-        """Makes nothing and loads nothing yet.
+        """Prepare the paths; nothing is created or loaded yet.
 
         Args:
-            root: where the packages of all environments lie.
+            root: the folder with the packages of all environments.
         """
         self._root = root
         self._installer: PackageInstaller | None = None
@@ -39,7 +39,7 @@ class Packages:
 
     @property
     def installer(self) -> PackageInstaller:
-        """Adds to them.
+        """The installer that adds packages to them.
 
         Raises:
             PackageError: the list of packages can't be read.
@@ -53,7 +53,7 @@ class Packages:
 
 
 def needs(missing: Missing | None) -> str:
-    """Returns why the person is asked; empty when nothing can be installed."""
+    """Return why the person is asked; empty if nothing can be installed."""
     if missing is None or not missing.allowed:
         return ""
     names = [
@@ -70,24 +70,24 @@ def needs(missing: Missing | None) -> str:
 
 
 class CellPackages:
-    """What the cells of one run lack."""
+    """The packages that the cells of one run lack."""
 
     def __init__(
         self, packages: Packages | None, workspace: Path, say: Callable[[str], None]
     ) -> None:
-        """Looks at nothing yet.
+        """Start without a cell.
 
         Args:
-            packages: those that the kernel sees; `None` finds and installs nothing.
+            packages: the packages that the kernel sees; `None` finds and installs nothing.
             workspace: the folder whose own files the cells may import.
-            say: gets a line for the person while something is installed, an empty one at the end.
+            say: called with a line for the person during an installation, and an empty one after.
         """
         self._packages = packages
         self._workspace = workspace
         self._say = say
 
     async def missing(self, source: str) -> Missing | None:
-        """Returns what a cell lacks; a fault is a refusal with its reason."""
+        """Return what a cell lacks; a fault becomes a refusal with its reason."""
         if self._packages is None:
             return None
         try:
@@ -98,15 +98,15 @@ class CellPackages:
             return Missing(refused=(("", str(error)),))
 
     async def supply(self, source: str, told: Missing | None, *, is_agreed: bool) -> str:
-        """Installs what the cell lacks; returns what was done or not, for the person and the model.
+        """Install what the cell lacks and return a message on it for the person and the model.
 
         Args:
             source: the cell as it will run.
-            told: what the person was told of.
+            told: the missing packages that the person was shown.
             is_agreed: whether they were asked at all, and said yes.
 
         Raises:
-            asyncio.CancelledError: the run was stopped; nothing was left half done.
+            asyncio.CancelledError: the run was stopped; nothing is left half installed.
         """
         missing = await self.missing(source)
         if self._packages is None or missing is None:

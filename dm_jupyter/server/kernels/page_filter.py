@@ -1,11 +1,11 @@
-"""What a page hears of a restricted kernel in which a run worked, made to load nothing.
+"""A filter on messages from a restricted kernel to a page, so that they make it load nothing.
 
-JupyterLab listens to kernels itself, beside the runs: it shows outputs of cells that the person
-runs, updates of what was shown before, widgets, what a console and the log show, and help. A run
-can leave code in its kernel that puts a picture into any of these.
+It applies to kernels in which a run worked. JupyterLab listens to kernels itself, beside the runs:
+it shows outputs of cells that the person runs, updates of earlier outputs, widgets, consoles, logs
+and help. A run can leave code in its kernel that puts a picture into any of these.
 
-*Covered*: every message from such a kernel, from the start of its first run on, also after the
-kernel was started again; messages that can't be read are dropped.
+*Covered*: every message from such a kernel, from the start of its first run, also after a restart
+of the kernel. Messages that can't be read are dropped.
 *Not covered*: kernels that are not restricted, which can reach the network without a page; kernels
 behind a gateway.
 """
@@ -31,18 +31,18 @@ _TEXT_ONLY = frozenset({
     "clear_output", "error", "execute_input", "input_request", "iopub_welcome",
     "kernel_info_reply", "shutdown_reply", "status", "stream",
 })  # fmt: skip
-"""Kinds of messages in which nothing is shown as HTML."""
+"""Message types in which nothing is shown as HTML."""
 _HEAVY_BYTES = 2**15
 _PARTS = 5
-"""Signature, header, header of the parent, metadata, content."""
+"""Signature, header, parent header, metadata and content."""
 
 
 def inert_message(session: Session, message: list[Any]) -> list[Any] | None:
-    """Returns a message of a kernel with its content inert; `None` where it can't be read.
+    """Return a message of a kernel with its content inert; `None` if it can't be read.
 
     Args:
-        session: signs it.
-        message: as it came, with its addresses in front.
+        session: the session that signs it.
+        message: the message as it arrived, with its addresses in front.
     """
     try:
         addresses, parts = session.feed_identities(message)
@@ -60,7 +60,7 @@ def inert_message(session: Session, message: list[Any]) -> list[Any] | None:
 
 
 def _inert(raw: bytes, kind: str) -> bytes:
-    # A server's start need not wait for this.
+    # Imported here: a server's start need not wait for it.
     from dm_jupyter.core.inert import inert_content  # noqa: PLC0415
 
     is_comm = kind.startswith("comm_") and kind != "comm_info_reply"
@@ -71,11 +71,11 @@ def _inert(raw: bytes, kind: str) -> bytes:
 
 
 def filtered(connection: type, is_watched: Callable[[str], bool]) -> type:
-    """Returns the server's class of connections to pages, with the messages filtered.
+    """Return the server's class of connections to pages, with the messages filtered.
 
     Args:
-        connection: the class; one of another kind than Jupyter's own is returned as it is.
-        is_watched: whether the messages of the kernel with that id are to be filtered.
+        connection: the class; one that does not derive from Jupyter's is returned as it is.
+        is_watched: returns whether the messages of the kernel with that id are filtered.
     """
     if not issubclass(connection, ZMQChannelsWebsocketConnection):
         return connection
@@ -84,7 +84,7 @@ def filtered(connection: type, is_watched: Callable[[str], bool]) -> type:
 
 
 class _Filtered(ZMQChannelsWebsocketConnection):
-    """Makes messages inert, large ones in a thread, and keeps their order."""
+    """A connection that makes messages inert, large ones in a thread, and keeps their order."""
 
     is_watched: Callable[[str], bool]
 
@@ -94,7 +94,7 @@ class _Filtered(ZMQChannelsWebsocketConnection):
         self._sending: asyncio.Task[None] | None = None
 
     def handle_outgoing_message(self, stream: Any, outgoing_msg: list[Any]) -> None:
-        """Called with each message for the page."""
+        """Filter and send a message for the page; the base class calls this with each one."""
         is_next = self._sending is None and not self._waiting
         if is_next and not self.is_watched(self.kernel_id):
             super().handle_outgoing_message(stream, outgoing_msg)

@@ -37,7 +37,7 @@ _REVIVAL_S = 20.0
 _REVIVAL_POLL_S = 0.1
 _VARIABLES_S = 2.0
 _ALIVE_S = 8.0
-"""For all that it takes to ask a kernel: attaching waits for whatever the kernel does by then."""
+"""Limit on asking a kernel: attaching waits for whatever the kernel is doing."""
 _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
 
 
@@ -47,29 +47,29 @@ class NoKernelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """What the server's settings say of a restricted kernel."""
+    """Settings of a restricted kernel on this server."""
 
     limits: Limits
     overlay: Path | None
     """Folder of added packages that its cells may import; `None` for none."""
     is_isolated: bool
-    """Whether it gets namespaces of its own where the machine has them."""
+    """Whether it gets its own namespaces if the machine has them."""
 
 
 class KernelDirectory:
-    """What the server's own tables say of the kernels of notebooks; attaches to none."""
+    """What the server's own tables know of the notebooks' kernels, without attaching to any."""
 
     def __init__(
         self, sessions: Any, managers: Any, limits: Limits, packages: Packages | None
     ) -> None:
-        """Looks at nothing yet; `KernelRegistry` describes what it takes."""
+        """Create the directory; `KernelRegistry` describes the arguments."""
         self._sessions = sessions
         self._managers = managers
         self._limits = limits
         self._packages = packages
 
     def manager(self, kernel_id: str) -> Any:
-        """Returns the server's manager of the kernel.
+        """Return the server's manager of the kernel.
 
         Raises:
             KeyError: there is no such kernel.
@@ -77,10 +77,10 @@ class KernelDirectory:
         return self._managers.get_kernel(kernel_id)
 
     async def kernel_of(self, notebook_path: str) -> str:
-        """Returns the id of the notebook's kernel.
+        """Return the id of the notebook's kernel.
 
         Raises:
-            NoKernelError: it has none.
+            NoKernelError: the notebook has no kernel.
         """
         for session in await ensure_async(self._sessions.list_sessions()):
             if session["path"].lstrip("/") == notebook_path.lstrip("/") and session.get("kernel"):
@@ -88,7 +88,7 @@ class KernelDirectory:
         raise NoKernelError(f"{notebook_path} has no running kernel: start one")
 
     async def notebook_of(self, kernel_id: str) -> str:
-        """Returns the path of the notebook that the kernel belongs to.
+        """Return the path of the notebook that the kernel belongs to.
 
         Raises:
             NoKernelError: no notebook has this kernel.
@@ -99,7 +99,7 @@ class KernelDirectory:
         raise NoKernelError("no notebook has this kernel")
 
     def is_restricted(self, kernel_id: str) -> bool:
-        """Whether the kernel runs in the sandbox, and that is not switched off."""
+        """Whether the kernel runs in the sandbox, and the sandbox is not switched off."""
         return sandbox_of(self.manager(kernel_id)) is not None
 
     @property
@@ -108,12 +108,12 @@ class KernelDirectory:
         return self._provisioner().is_confined
 
     def expected(self) -> Containment:
-        """Returns the layers that a new restricted kernel gets by the server's settings; blocks."""
+        """Return the layers that the settings give a new restricted kernel; blocks."""
         settings = self._provisioner()
         return probe().containment if settings.isolate else layers_without_view()
 
     def new_session_settings(self) -> NewSession:
-        """Returns how a restricted kernel of this server is started, for one beside a notebook."""
+        """Return the settings of this server's restricted kernels, for one beside a notebook."""
         settings = self._provisioner()
         cells = self._limits
         return NewSession(
@@ -126,31 +126,31 @@ class KernelDirectory:
         return SandboxProvisioner(config=self._managers.config)
 
     def workspace(self, kernel_id: str, notebook_folder: Path) -> Path:
-        """Returns the folder in which the kernel works."""
+        """Return the kernel's working folder."""
         provisioner = self.manager(kernel_id).provisioner
         inside = provisioner.workspace if isinstance(provisioner, SandboxProvisioner) else None
         return inside or notebook_folder
 
     def layer(self, kernel_id: str) -> WorkspaceLayer | None:
-        """Returns the layer above the folder that the kernel works in; `None` for none."""
+        """Return the layer above the kernel's working folder; `None` if it has none."""
         sandbox = sandbox_of(self.manager(kernel_id))
         return sandbox.layer if sandbox is not None else None
 
     async def open_gate(self, notebook_path: str) -> None:
-        """Lets the notebook's kernel write for the person, until a run's next cell."""
+        """Let the notebook's kernel write for the person, until a run's next cell."""
         with contextlib.suppress(NoKernelError, KeyError):
             layer = self.layer(await self.kernel_of(notebook_path))
             if layer is not None:
                 layer.is_gated = False
 
     def packages(self, kernel_id: str) -> Packages | None:
-        """Returns the packages that the kernel sees and that can be added to, if there are."""
+        """Return the packages that the kernel sees and that can be extended; `None` for none."""
         sandbox = sandbox_of(self.manager(kernel_id))
         seen = sandbox.overlay if sandbox is not None else ""
         return self._packages if self._packages and seen == self._packages.site else None
 
     def containment(self, kernel_id: str) -> Containment:
-        """Returns what the kernel is restricted by."""
+        """Return the layers that restrict the kernel."""
         provisioner = self.manager(kernel_id).provisioner
         return (
             provisioner.containment
@@ -159,20 +159,20 @@ class KernelDirectory:
         )
 
     def process_of(self, kernel_id: str) -> str:
-        """Returns what tells the kernel's process from the one after a restart; empty for none."""
+        """Return a name of the kernel's process, new after a restart; empty if it has none."""
         with contextlib.suppress(KeyError):
             process = getattr(self.manager(kernel_id).provisioner, "process", None)
             return f"{kernel_id} {process.pid}" if process is not None else ""
         return ""
 
     def limits(self, kernel_id: str) -> Limits:
-        """Returns the limits of the kernel, or of a run's cells where it has none of its own."""
+        """Return the limits of the kernel, or of a run's cells if it has none of its own."""
         sandbox = sandbox_of(self.manager(kernel_id))
         return sandbox.limits if sandbox is not None else self._limits
 
 
 class KernelRegistry:
-    """Attaches to the kernels of notebooks, one attachment a process."""
+    """The attachments to the notebooks' kernels, one for each process."""
 
     def __init__(
         self,
@@ -181,43 +181,43 @@ class KernelRegistry:
         limits: Limits,
         packages: Packages | None = None,
     ) -> None:
-        """Attaches to nothing yet.
+        """Start without attachments.
 
         Args:
             sessions: the server's session manager.
             managers: the server's mapping of kernel managers.
-            limits: of the cells that runs run.
-            packages: those that restricted kernels see; `None` for none.
+            limits: the limits of the cells that runs run.
+            packages: the added packages that restricted kernels see; `None` for none.
         """
         self._managers = managers
         self._limits = limits
         self.directory = KernelDirectory(sessions, managers, limits, packages)
-        """What the server knows of the kernels."""
+        """The server's knowledge of the kernels."""
         self.data = StagedData(self.directory)
-        """The data files that they read."""
+        """The data files that the kernels read."""
         self._attached: dict[str, AttachedKernel] = {}
         self._deaths: dict[str, asyncio.Task[None]] = {}
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        """Of the kernels that are being attached to, or let go, just now."""
+        """Locks of the kernels that are being attached to or released."""
         self.on_death: Callable[[str, str], None] = lambda *_: None
-        """Called with a kernel's id and why it ended, when that was not asked for."""
+        """Callback with a kernel's id and why it ended, if nobody asked for that."""
         self.on_attached: Callable[[str, AttachedKernel], None] = lambda *_: None
-        """Called with a kernel's id and each new attachment to it."""
+        """Callback with a kernel's id and each new attachment to it."""
         self.on_run: Callable[[str], None] = lambda _: None
-        """Called with the id of a restricted kernel in which a run begins to work."""
+        """Callback with the id of a restricted kernel in which a run starts."""
 
     def begin_run(self, kernel_id: str) -> None:
-        """Called before a run's first cell runs in the kernel."""
+        """Report a run to `on_run`; called before its first cell runs in the kernel."""
         if self.directory.is_restricted(kernel_id):
             self.on_run(kernel_id)
 
     async def attach(self, kernel_id: str) -> AttachedKernel:
-        """Returns an attachment to the living process of the kernel; waits for one that restarts.
+        """Return an attachment to the kernel's live process; waits for one that restarts.
 
         Raises:
             KernelStartError: no process came up.
         """
-        async with self._lock(kernel_id):  # a busy kernel keeps nobody from another one
+        async with self._lock(kernel_id):  # one lock per kernel: a busy one blocks no other
             attached = self._attached.get(kernel_id)
             if attached is not None and not attached.dead.is_set():
                 return attached
@@ -231,7 +231,7 @@ class KernelRegistry:
     async def _open(self, kernel_id: str) -> AttachedKernel:
         try:
             async with asyncio.timeout(_REVIVAL_S):
-                # The server restarts it by itself, and tells nobody here when.
+                # The server restarts it by itself, and does not report when.
                 while not await self.directory.manager(kernel_id).is_alive():  # noqa: ASYNC110
                     await asyncio.sleep(_REVIVAL_POLL_S)
         except TimeoutError:
@@ -248,7 +248,7 @@ class KernelRegistry:
         return attached
 
     async def _await_death(self, kernel_id: str, attached: AttachedKernel) -> None:
-        """Tells why the kernel ended, and lets go of it: nobody may ever ask for it again."""
+        """Report why the kernel ended, and release it: nobody may ever ask for it again."""
         await attached.dead.wait()
         if kernel_id in self._managers:  # not shut down by the person
             self._tell_death(kernel_id, attached)
@@ -265,7 +265,7 @@ class KernelRegistry:
             self.on_death(kernel_id, describe_death(attached.exit_status, limits))
 
     async def meter(self, notebook_path: str) -> KernelMeter | None:
-        """Returns what the notebook's kernel uses; `None` while it has none that answers."""
+        """Return what the notebook's kernel uses; `None` while it has none that answers."""
         try:
             kernel_id = await self.directory.kernel_of(notebook_path)
             attached = await self.attach(kernel_id)
@@ -293,7 +293,7 @@ class KernelRegistry:
         )
 
     async def variables(self, notebook_path: str) -> list[dict[str, Any]]:
-        """Returns the tables among the kernel's variables; none while it is busy."""
+        """Return the tables among the kernel's variables; none while it is busy."""
         try:
             kernel_id = await self.directory.kernel_of(notebook_path)
         except NoKernelError:
@@ -301,7 +301,7 @@ class KernelRegistry:
         return list((await self.alive(kernel_id)).tables)
 
     async def alive(self, kernel_id: str) -> Alive:
-        """Returns the kernel's variables; none while it is busy, which is known without asking."""
+        """Return the kernel's variables; none while the server lists it as busy."""
         try:
             async with asyncio.timeout(_ALIVE_S):
                 if await self._is_busy(kernel_id):
@@ -313,7 +313,7 @@ class KernelRegistry:
         return alive_from_text(text or "")
 
     async def _is_busy(self, kernel_id: str) -> bool:
-        """Whether the kernel works; the news of its end may be a moment late."""
+        """Whether the kernel is busy; its idle state may be reported a moment late."""
         for _ in range(_BUSY_LOOKS):
             if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") != "busy":
                 return False
@@ -321,7 +321,7 @@ class KernelRegistry:
         return True
 
     async def close(self) -> None:
-        """Lets go of all kernels."""
+        """Release all kernels."""
         await self.data.close()
         while self._attached:
             await self._let_go(next(iter(self._attached)))

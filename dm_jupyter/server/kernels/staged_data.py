@@ -1,4 +1,4 @@
-"""The data files of a question, where a notebook's kernel reads them, and what a model is shown."""
+"""The data files of a question, placed where a notebook's kernel reads them, and profiled."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ __all__ = ["StagedData"]
 
 
 class StagedData:
-    """Data files for the kernels of notebooks; a worker reads them."""
+    """Data files for the notebooks' kernels; a worker reads them."""
 
     def __init__(self, directory: KernelDirectory) -> None:
-        """Reads nothing yet.
+        """Prepare the reader; nothing is read yet.
 
         Args:
-            directory: knows where each kernel works.
+            directory: the kernels, with the working folder of each.
         """
         self._directory = directory
         self._reader = ProfileReader()
 
     def stage(self, kernel_id: str, file: Path, notebook_folder: Path) -> tuple[str, Path]:
-        """Returns how the code names a data file, and where it lies.
+        """Return a data file's name in code, and its path.
 
-        A restricted kernel sees its working folder only: a file elsewhere is copied into it, and
+        A restricted kernel sees its working folder only. A file from elsewhere is copied into it,
         never over another file.
 
         Args:
-            kernel_id: of the kernel.
-            file: without links, as `DataFiles.place` gives it.
-            notebook_folder: of the notebook.
+            kernel_id: the id of the kernel.
+            file: the path without links, as `DataFiles.place` returns it.
+            notebook_folder: the folder of the notebook.
 
         Raises:
-            DataFileError: it is not there or can't be copied.
+            DataFileError: the file is not there or can't be copied.
         """
         if not file.is_file():
             raise DataFileError(f"{file.name}: there is no such file; check the name and folder")
@@ -75,18 +75,18 @@ class StagedData:
         question: str = "",
         room: DataContextSize | None = None,
     ) -> tuple[dict[str, Path], DataContext]:
-        """Returns how the code names each data file, to where it lies, and what the model is shown.
+        """Return each data file's name in code with its path, and what the model is shown.
 
         Args:
-            kernel_id: of the kernel.
-            files: without links, as `DataFiles.place` gives them.
-            notebook_folder: of the notebook.
-            question: whose words are linked to the data; empty before there is one.
+            kernel_id: the id of the kernel.
+            files: the paths without links, as `DataFiles.place` returns them.
+            notebook_folder: the folder of the notebook.
+            question: the question whose words are linked to the data; empty before there is one.
             room: how much to show; `None` for a small context.
 
         Raises:
-            DataFileError: one is not there, can't be copied, or is no table.
-            SandboxError: there is no worker to read them.
+            DataFileError: a file is not there, can't be copied, or is not a table.
+            SandboxError: there is no worker to read the files.
         """
         names = {}
         for file in files:
@@ -95,28 +95,28 @@ class StagedData:
         return names, await build_data_context(names, self._reader, question, room)
 
     async def profile(self, file: Path, name: str) -> FileProfile:
-        """Returns the profile of a data file, which a worker reads.
+        """Return the profile of a data file, which a worker reads.
 
         Args:
-            file: without links, as `DataFiles.place` gives it.
-            name: how the profile calls it.
+            file: the path without links, as `DataFiles.place` returns it.
+            name: the file's name in the profile.
 
         Raises:
-            DataFileError: it is no table.
+            DataFileError: the file is not a table.
             SandboxError: there is no worker to read it.
         """
         return await self._reader.profile(file, name)
 
     async def refuse_unreadable(self, files: Iterable[Path]) -> None:
-        """Refuses files that hold no table, before anything is done with them.
+        """Refuse files that contain no table, before anything is done with them.
 
-        By their first bytes; one whose name is that of no data file is read, in a worker.
+        Their first bytes decide. A file without a data file's name is also read, in a worker.
 
         Args:
-            files: as for `data_context_of`.
+            files: the files, as for `data_context_of`.
 
         Raises:
-            DataFileError: one is none that can be read; the message says what can.
+            DataFileError: a file can't be read; the message says what can.
         """
         for file in files:
             check_head(file.name, await asyncio.to_thread(head_of, file, HEAD_BYTES))
@@ -125,5 +125,5 @@ class StagedData:
                     await self._reader.profile(file, file.name)
 
     async def close(self) -> None:
-        """Ends the worker that reads."""
+        """End the worker that reads."""
         await self._reader.close()

@@ -1,1 +1,1 @@
-"""The model that the panel has chosen: endpoints, keys, downloads."""
+"""The models of the panel: endpoints, keys, downloads."""

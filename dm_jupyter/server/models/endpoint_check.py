@@ -1,6 +1,6 @@
-"""Asks an endpoint that a person names in the panel: does it answer, what does it list and take.
+"""Checks of an endpoint named in the panel: whether it answers, its models, its capabilities.
 
-Covered: the key is in no text that this module returns, raises or logs, even where the endpoint
+Covered: the key is in no text that this module returns, raises or logs, even if the endpoint
 repeats it. Not covered: what the endpoint itself does with the key.
 """
 
@@ -27,36 +27,36 @@ __all__ = ["SetupError", "answering", "endpoint_of", "learned", "listed"]
 
 _CHECK_S = 30.0
 _LEARN_S = 120.0
-"""A thinking model takes its time over the few questions of a test."""
+"""Time limit of a test, seconds; a reasoning model needs long for its few questions."""
 _LIST_S = 10.0
 _MOST_NAMES = 500
 _CHECK = SampleRequest((Message("user", "Say OK."),), max_tokens=8)
 _MOST_CHARS = 2_000
 _NOT_HERE = (404, 405)
-"""What a server says of an address that is not an endpoint's."""
+"""Statuses with which a server answers at an address that is not an endpoint's."""
 _MOST_SAID = 300
 _SHORTEST_PIECE = 8
-"""Characters of a key that give nothing away of it."""
+"""Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
 T = TypeVar("T")
 
 
 class SetupError(Exception):
-    """The set-up can't be changed like that; its text says why and what to do."""
+    """A set-up that is not possible; the text says why and what to do."""
 
 
 def endpoint_of(
     base_url: object, model: object, api_key: object, *, needs_model: bool = True
 ) -> ModelChoice:
-    """Returns the endpoint that a person named.
+    """Return the endpoint that a person named.
 
     Args:
         base_url: its address, as typed.
-        model: as the endpoint calls it.
-        api_key: empty for none.
+        model: the model's name at the endpoint.
+        api_key: the key; empty for none.
         needs_model: whether an empty name is refused.
 
     Raises:
-        SetupError: the address, the name or the key can't be one.
+        SetupError: the address, the name or the key is invalid.
     """
     words = (base_url, model, api_key)
     texts = [word.strip() for word in words if isinstance(word, str) and len(word) < _MOST_CHARS]
@@ -83,13 +83,13 @@ def _refuse_blank(url: str) -> None:
 
 
 async def answering(choice: ModelChoice) -> ModelChoice:
-    """Returns the choice when its endpoint answers; with `/v1` after the address where it must be.
+    """Return the choice once its endpoint answers, with `/v1` added to the address if needed.
 
     Args:
         choice: the endpoint, with its key.
 
     Raises:
-        SetupError: it does not answer.
+        SetupError: the endpoint does not answer.
     """
 
     async def ask(choice: ModelChoice) -> ModelChoice:
@@ -102,15 +102,15 @@ async def answering(choice: ModelChoice) -> ModelChoice:
 
 
 async def learned(choice: ModelChoice) -> Capabilities:
-    """Returns what the endpoint can do with the model; a few tiny questions where nobody knows.
+    """Return what the endpoint can do with the model; unknown abilities take a few tiny questions.
 
-    One question is always asked: what is known of an endpoint says nothing of its key.
+    One question is always asked, because remembered capabilities say nothing about the key.
 
     Args:
         choice: the endpoint, with its key.
 
     Raises:
-        SetupError: it does not answer.
+        SetupError: the endpoint does not answer.
     """
 
     async def ask(choice: ModelChoice) -> Capabilities:
@@ -125,13 +125,13 @@ async def learned(choice: ModelChoice) -> Capabilities:
 
 
 async def listed(choice: ModelChoice) -> list[str]:
-    """Returns the names in the endpoint's own list of models, sorted; 500 at most.
+    """Return the names in the endpoint's own list of models, sorted; 500 at most.
 
     Args:
-        choice: the endpoint, with its key; the model's name plays no part.
+        choice: the endpoint, with its key; the model's name is ignored.
 
     Raises:
-        SetupError: it does not answer, or lists none.
+        SetupError: the endpoint does not answer, or lists no models.
     """
 
     async def ask(choice: ModelChoice) -> list[str]:
@@ -146,7 +146,7 @@ async def listed(choice: ModelChoice) -> list[str]:
 
 
 async def _list_of(choice: ModelChoice) -> object:
-    """The endpoint's reply as JSON; `None` where it is none."""
+    """Return the endpoint's reply as JSON; `None` if it is not JSON."""
     from openai import AsyncOpenAI  # noqa: PLC0415  (0.8 s, not needed at the start)
 
     client = AsyncOpenAI(
@@ -155,7 +155,7 @@ async def _list_of(choice: ModelChoice) -> object:
         max_retries=0,
         timeout=_LIST_S,
     )
-    # The raw reply: the client takes any for a list, even the page of a proxy.
+    # The raw reply: the client accepts any reply as a list, even the page of a proxy.
     async with client, _faults():
         reply = await client.models.with_raw_response.list()
     try:
@@ -166,7 +166,7 @@ async def _list_of(choice: ModelChoice) -> object:
 
 @asynccontextmanager
 async def _faults() -> AsyncIterator[None]:
-    """Turns the client's exceptions into ours."""
+    """Turn the client's exceptions into ours."""
     import openai  # noqa: PLC0415
 
     try:
@@ -180,7 +180,7 @@ async def _faults() -> AsyncIterator[None]:
 
 
 def _names(reply: object, api_key: str) -> list[str]:
-    """The names of a reply. One that contains the key is left out: it would show it."""
+    """Return the names in a reply, except one that contains the key and would show it."""
     data = reply.get("data") if isinstance(reply, dict) else reply  # some send the bare list
     entries = data if isinstance(data, list) else []
     ids = (entry.get("id") for entry in entries if isinstance(entry, dict))
@@ -195,10 +195,10 @@ async def _reached(
     most_s: float,
     why: Callable[[ModelChoice, Exception, float], str],
 ) -> T:
-    """Returns what the endpoint says; asks at `/v1` where nothing is found at the address.
+    """Return the endpoint's answer; ask at `/v1` if nothing is found at the address.
 
     Raises:
-        SetupError: it does not answer.
+        SetupError: the endpoint does not answer.
     """
     try:
         async with asyncio.timeout(most_s):
@@ -216,7 +216,7 @@ async def _reached(
 
 
 def _why(choice: ModelChoice, error: Exception, most_s: float) -> str:
-    """Why the endpoint was not accepted, in the panel's words; without the key."""
+    """Return why the endpoint was not accepted, in the panel's words, without the key."""
     address = shown_address(choice.base_url)
     if isinstance(error, TimeoutError):
         return f"{address} did not answer within {most_s:.0f} s. Is the server busy or blocked?"
@@ -233,7 +233,7 @@ def _why(choice: ModelChoice, error: Exception, most_s: float) -> str:
 
 
 def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
-    """Why there is no list, in the panel's words; without the key."""
+    """Return why there is no list, in the panel's words, without the key."""
     status: Any = getattr(error, "status", 0)
     if not status or status == 401:
         return _why(choice, error, most_s)
@@ -244,7 +244,7 @@ def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
 
 
 def _said(choice: ModelChoice, error: Exception) -> str:
-    """The endpoint's own words, short; without the key, and its beginning where they are cut."""
+    """Return the endpoint's own words, shortened, without the key or a cut-off beginning of it."""
     said, key = str(error), choice.api_key
     for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
         said = said.replace(key[:length], "[key]") if key else said

@@ -1,8 +1,8 @@
-"""Keeps the endpoints that were set in the panel: a file, and the system's keyring for their keys.
+"""The endpoints set in the panel, in a file, with their keys in the system's keyring.
 
-The package `keyring` is used where a person has installed it and it has a real backend. Without it
-the keys are in the file, which no other account can read. Models at one address share its key,
-until one of them is given another.
+The package `keyring` is used if a person has installed it and it has a real backend. Without it the
+keys are in the file, which no other account can read. Models at one address share its key, until
+one of them is given another.
 
 Covered: no other account reads a key; no log shows it. Not covered: a program with the person's
 own rights, which may read the file and may ask an unlocked keyring.
@@ -28,12 +28,14 @@ __all__ = ["MOST_KEPT", "SERVICE", "EndpointStore", "KeptEndpoint", "has_keyring
 
 _log = logging.getLogger(__name__)
 SERVICE = "dm-jupyter"
-"""What the keyring calls this program; the user's name in it is the endpoint's address."""
+"""Service name in the keyring; the user name there is the endpoint's address."""
 MOST_KEPT = 20
 _LEAST_PRIORITY = 1.0
-"""Backends below it keep nothing, keep it in plain text, or ask for a password on a terminal."""
+"""Lowest priority of a usable backend: those below it store nothing, store in plain text, or ask
+for a password on a terminal."""
 _ANSWER_S = 10.0
-"""How long the keyring may take: a locked one waits for a person who may not see its question."""
+"""Time limit for the keyring, seconds: a locked one waits for a person who may not see its
+question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +47,11 @@ class KeptEndpoint:
     in_keyring: bool = False
     """Whether the key is in the keyring, not in the file."""
     has_own_key: bool = False
-    """Whether its key is not the one that the models of its address share."""
+    """Whether its key differs from the one that the models of its address share."""
 
     @property
     def address(self) -> str:
-        """The address without what may be secret in it."""
+        """The address without anything that may be secret in it."""
         return shown_address(self.choice.base_url)
 
     @property
@@ -59,7 +61,7 @@ class KeptEndpoint:
 
     @property
     def user(self) -> str:
-        """The user's name that the keyring has its key under."""
+        """The user name under which the keyring stores its key."""
         # A shown address has no fragment: no other endpoint's name can look like this one.
         return f"{self.address}#{self.choice.model}" if self.has_own_key else self.address
 
@@ -68,7 +70,7 @@ class KeptEndpoint:
         return (self.address, self.choice.model) == (shown_address(base_url), model)
 
     def to_json(self) -> dict[str, Any]:
-        """What the file has of it; the key only where the keyring has none."""
+        """Return its entry in the file, with the key only if the keyring does not store it."""
         raw: dict[str, Any] = {"base_url": self.choice.base_url, "model": self.choice.model}
         if not self.in_keyring:
             raw["api_key"] = self.choice.api_key
@@ -80,24 +82,24 @@ class EndpointStore:
     """The kept endpoints of one account."""
 
     def __init__(self, place: Path) -> None:
-        """Reads nothing yet.
+        """Start without reading the file.
 
         Args:
-            place: the file.
+            place: the path of the file.
         """
         self.place = place
         self._lock = threading.Lock()
-        """Each change reads the file, changes it and writes it."""
+        """Lock around each change, which reads, changes and writes the file."""
 
     def read(self) -> tuple[KeptEndpoint, ...]:
-        """Returns the kept endpoints with their keys, in the order in which they came."""
+        """Return the kept endpoints with their keys, in the order in which they were added."""
         try:
             raw = json.loads(self.place.read_text("utf-8"))
         except FileNotFoundError:
             return ()
         except (OSError, ValueError) as error:
             return self._unread(error)
-        if isinstance(raw, dict):  # the form of a release that kept one
+        if isinstance(raw, dict):  # the format of a release that kept one endpoint
             raw = [{**raw, "is_default": True}]
         if not isinstance(raw, list):
             return self._unread(TypeError())
@@ -114,13 +116,13 @@ class EndpointStore:
         return full
 
     def keep(self, choice: ModelChoice) -> tuple[KeptEndpoint, ...]:
-        """Keeps an endpoint as the default one; it replaces that of the same address and model.
+        """Keep an endpoint as the default one, in place of one with the same address and model.
 
         Args:
             choice: the endpoint with its key.
 
         Returns:
-            All that are kept.
+            All kept endpoints.
 
         Raises:
             SetupError: too many are kept.
@@ -131,7 +133,7 @@ class EndpointStore:
             kept = _with_new(before, choice)
             new = next(one for one in kept if one.is_default)
             in_keyring = bool(choice.api_key) and _put(new.user, choice.api_key)
-            # All that share the key have it in the same place.
+            # All endpoints that share the key store it in the same place.
             kept = tuple(
                 replace(one, in_keyring=in_keyring) if one.user == new.user else one for one in kept
             )
@@ -147,10 +149,10 @@ class EndpointStore:
             return kept
 
     def choose(self, base_url: str, model: str) -> tuple[KeptEndpoint, ...]:
-        """Makes a kept endpoint the default one; returns all that are kept.
+        """Make a kept endpoint the default one, and return all kept endpoints.
 
         Raises:
-            SetupError: it is not kept, or its key can't be read.
+            SetupError: the endpoint is not kept, or its key can't be read.
             OSError: the file can't be written.
         """
         with self._lock:
@@ -166,10 +168,10 @@ class EndpointStore:
             return kept
 
     def forget(self, base_url: str, model: str) -> tuple[KeptEndpoint, ...]:
-        """Deletes an endpoint, and its key where no other one shares it; returns what is left.
+        """Delete an endpoint, and its key if no other one shares it, and return the others.
 
         Raises:
-            SetupError: it is not kept, or its key is still in the keyring.
+            SetupError: the endpoint is not kept, or its key is still in the keyring.
             OSError: the file can't be written or deleted.
         """
         with self._lock:
@@ -201,13 +203,13 @@ class EndpointStore:
 
 
 def _kept_of(raw: Any) -> KeptEndpoint:
-    """One endpoint of the file, without its key where the keyring has it.
+    """Return one endpoint of the file, without its key if the keyring has it.
 
     Raises:
-        SetupError: it is none.
-        TypeError: it is none, as with the next two.
+        SetupError: the entry is not a valid endpoint.
+        TypeError: the entry is not an endpoint, as with the next two.
         KeyError: the address or the model is missing.
-        AttributeError: it is no object.
+        AttributeError: the entry is not an object.
     """
     choice = endpoint_of(raw["base_url"], raw["model"], raw.get("api_key", ""))
     flags = {name: raw.get(name) is True for name in ("is_default", "has_own_key")}
@@ -222,10 +224,10 @@ def _found(kept: Iterable[KeptEndpoint], base_url: str, model: str) -> KeptEndpo
 
 
 def _with_new(before: tuple[KeptEndpoint, ...], choice: ModelChoice) -> tuple[KeptEndpoint, ...]:
-    """The kept endpoints with one more, or with its new key; it is the default one.
+    """Return the kept endpoints with a new one, or its new key, as the default.
 
     Raises:
-        SetupError: too many are kept.
+        SetupError: too many endpoints are kept.
     """
     old = next((one for one in before if one.is_at(choice.base_url, choice.model)), None)
     if old is not None:
@@ -241,7 +243,7 @@ def _with_new(before: tuple[KeptEndpoint, ...], choice: ModelChoice) -> tuple[Ke
 
 
 def _beside(kept: KeptEndpoint, new: KeptEndpoint) -> KeptEndpoint:
-    """A kept endpoint beside a new default: with its key, where they share one."""
+    """Return a kept endpoint, no longer the default, with the new default's key if shared."""
     is_shared = kept.user == new.user
     kept = _with_key(kept, new.choice.api_key) if is_shared else kept
     return replace(kept, is_default=False)
@@ -252,12 +254,12 @@ def _with_key(kept: KeptEndpoint, key: str) -> KeptEndpoint:
 
 
 def has_keyring() -> bool:
-    """Returns whether a new key would go to the system's keyring; blocks for a moment."""
+    """Return whether a new key would go to the system's keyring; blocks for a moment."""
     return _asked(lambda _: True) is True
 
 
 def _keys_of(users: set[str]) -> dict[str, str]:
-    """The keys that the keyring has under these names; an empty one where it has none."""
+    """Return the keys that the keyring has under these names; empty if it has none."""
     if not users:
         return {}
     found = _asked(lambda keyring: {user: keyring.get_password(SERVICE, user) for user in users})
@@ -266,13 +268,13 @@ def _keys_of(users: set[str]) -> dict[str, str]:
 
 
 def _put(user: str, key: str) -> bool:
-    """Stores the key; returns whether the keyring gives it back."""
+    """Store the key, and return whether the keyring returns it."""
     _asked(lambda keyring: keyring.set_password(SERVICE, user, key))
     return _keys_of({user})[user] == key
 
 
 def _removed(user: str) -> bool:
-    """Deletes a key; returns whether none is there any more."""
+    """Delete a key, and return whether it is gone."""
     if not _asked(lambda keyring: keyring.get_password(SERVICE, user)):
         return True
     _asked(lambda keyring: keyring.delete_password(SERVICE, user))
@@ -280,7 +282,7 @@ def _removed(user: str) -> bool:
 
 
 def _asked(question: Callable[[Any], Any]) -> Any:
-    """Returns what the keyring says; `None` where there is none, it fails or is too slow."""
+    """Return the keyring's answer; `None` if there is no keyring, it fails or is too slow."""
     answer: list[Any] = []
 
     def ask() -> None:
@@ -292,7 +294,7 @@ def _asked(question: Callable[[Any], Any]) -> Any:
             if not isinstance(error, ImportError):
                 _log.debug("the keyring can't be used: %s", type(error).__name__)
 
-    # A thread that a locked keyring keeps must not keep the server.
+    # A daemon thread: one that a locked keyring blocks must not block the server.
     asking = threading.Thread(target=ask, name="dm-jupyter-keyring", daemon=True)
     asking.start()
     asking.join(_ANSWER_S)

@@ -1,4 +1,4 @@
-"""The models that answer: opened when first needed, kept while in use, closed when idle."""
+"""The models that answer: opened on first use, kept while in use, closed when idle."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dm_jupyter.models.protocols import Policy
 __all__ = ["ModelPool", "kept_name"]
 
 _AT = " @ "
-"""Between a kept endpoint's model and address; no model's own name has it."""
+"""Separator between a kept endpoint's model and address; no model's own name contains it."""
 
 
 _Key = tuple[ModelChoice, str]
-"""A choice, and the sha256 of its adapter: a file that was replaced is another model."""
+"""A choice, and the sha256 of its adapter: a replaced file is a different model."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -38,37 +38,37 @@ class _Open:
 
 
 class ModelPool:
-    """Shares one open policy among the runs that want the same model."""
+    """A pool of open policies; runs with the same model share one."""
 
     def __init__(self, default: ModelChoice, idle_s: float = 600.0) -> None:
-        """Opens nothing yet.
+        """Start without open models.
 
         Args:
-            default: the model of whoever chooses none.
-            idle_s: how long a model stays open unused, seconds; a local one holds memory.
+            default: the model for questions that choose none.
+            idle_s: seconds that an unused model stays open; a local one occupies memory.
         """
         self.default = default
         self.kept: tuple[ModelChoice, ...] = ()
         """The endpoints that were set in the panel; the default may be one of them."""
         self._idle_s = idle_s
         self._open: dict[_Key, _Open] = {}
-        """What a question gets."""
+        """Models that a question can get."""
         self._held: set[_Open] = set()
-        """Those too that no question gets any more, until they are closed."""
+        """All open models, including those that no question gets any more, until they close."""
 
     def choice(self, name: str) -> ModelChoice:
-        """Returns the choice that a name stands for; the default for an empty one.
+        """Return the choice that a name means; the default for an empty one.
 
-        A kept endpoint is named as `kept_name` does, or by its model where nothing else has that
-        name. What is no model of this machine is another one at the server's endpoint, where it has
-        one.
+        A kept endpoint has the name that `kept_name` returns, or that of its model if nothing else
+        has it. Any other name that is not a local model's means another model at the server's
+        endpoint, if it has one.
         """
         from dm_jupyter.models.local.catalogue import is_local_name  # noqa: PLC0415
 
         named = next((one for one in self.kept if kept_name(one) == name), None)
         if named is not None:
             return named
-        # One that was forgotten is taken for local: its questions go to no other endpoint.
+        # A forgotten endpoint is treated as local: its questions go to no other endpoint.
         is_local = is_local_name(name) or _AT in name
         is_own = name == self.default.model and not (is_local and self.default in self.kept)
         if is_own or not name:
@@ -83,22 +83,22 @@ class ModelPool:
         return dataclasses.replace(self.default, model=name)
 
     def obstacle(self, name: str) -> str:
-        """Returns what keeps a model from answering, and what to do; empty for one that can."""
-        # Not at the start of the server: it is needed when a panel asks.
+        """Return what keeps a model from answering, and what to do; empty if it can answer."""
+        # Not at the start of the server: a panel's request needs it.
         from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 
         choice = self.choice(name)
         return str(next(obstacles(choice.model), "")) if choice.is_local else ""
 
     def refuse_unlisted(self, name: str) -> None:
-        """Lets code choose among the server's model and the local ones of the list.
+        """Refuse a name that code must not choose: only the default and listed local models pass.
 
         Others may cost more, or be a file: the code may have written it, and the engine would read
         it with the server's rights.
 
         Raises:
-            ValueError: the name stands for another model at the server's endpoint, for another
-                endpoint that was set in the panel, or for a file.
+            ValueError: the name means another model at the server's endpoint, another endpoint
+                that was set in the panel, or a file.
         """
         from dm_jupyter.models.local.catalogue import LARGEST, MODELS  # noqa: PLC0415
 
@@ -111,8 +111,8 @@ class ModelPool:
             )
 
     def listed(self) -> list[dict[str, Any]]:
-        """Returns what the panel's picker shows, the default first."""
-        # Not at the start of the server: it is needed when a panel asks.
+        """Return the entries of the panel's picker, the default first."""
+        # Not at the start of the server: a panel's request needs it.
         from dm_jupyter.models.local.cache import is_present  # noqa: PLC0415
         from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, MODELS  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ class ModelPool:
     async def use(
         self, choice: ModelChoice, on_progress: Callable[[str], None]
     ) -> AsyncIterator[Policy]:
-        """Yields the model's policy.
+        """Yield the model's policy.
 
         Raises:
             LocalModelError: the local model is missing or can't start.
@@ -156,12 +156,12 @@ class ModelPool:
                 entry.leave.set()
 
     def _drop(self, key: _Key, entry: _Open) -> None:
-        """Has no further question get this one."""
+        """Stop handing out this model to new questions."""
         if self._open.get(key) is entry:
             del self._open[key]
 
     async def _hold(self, key: _Key, entry: _Open, on_progress: Callable[[str], None]) -> None:
-        """Opens and closes the model in one task, as its context manager asks."""
+        """Open and close the model in one task, as its context manager requires."""
         try:
             async with open_policy(key[0], on_progress) as policy:
                 entry.ready.set_result(policy)
@@ -175,7 +175,7 @@ class ModelPool:
         except BaseException as error:
             if not entry.ready.done():
                 entry.ready.set_exception(error)
-                entry.ready.exception()  # whoever waits gets it; nobody waiting is no fault
+                entry.ready.exception()  # waiters get it; it is no fault if there are none
                 return
             raise
         finally:
@@ -183,7 +183,7 @@ class ModelPool:
             self._held.discard(entry)
 
     async def close(self) -> None:
-        """Closes all models."""
+        """Close all models."""
         entries = list(self._held)
         for entry in entries:
             entry.leave.set()
@@ -202,17 +202,17 @@ def _key_of(choice: ModelChoice) -> _Key:
 
 
 def kept_name(choice: ModelChoice) -> str:
-    """Returns the one name of a kept endpoint: model and address, without what may be secret."""
+    """Return the unique name of a kept endpoint: model and address, without possible secrets."""
     return f"{choice.model}{_AT}{_address(choice)}"
 
 
 def _address(choice: ModelChoice) -> str:
-    """The address as it is shown; `https://` goes without saying."""
+    """Return the address as it is shown, without `https://`."""
     return shown_address(choice.base_url).removeprefix("https://")
 
 
 def _kept_entries(kept: list[ModelChoice]) -> list[dict[str, Any]]:
-    """The entries of kept endpoints; two that look alike are shown with their whole address."""
+    """Return the entries of kept endpoints; two that look alike get their full addresses."""
     short = [f"{one.model} ({shown_host(one.base_url)})" for one in kept]
     return [
         _endpoint_entry(
@@ -227,7 +227,7 @@ def _endpoint_entry(name: str, label: str) -> dict[str, Any]:
 
 
 def _local_entry(name: str) -> dict[str, Any]:
-    """The entry of a model of this machine; where it can't answer yet, with what to do first."""
+    """Return the entry of a local model; if it can't answer yet, with what to do first."""
     from dm_jupyter.models.local.catalogue import resolve  # noqa: PLC0415
     from dm_jupyter.models.local.engine import obstacles  # noqa: PLC0415
 

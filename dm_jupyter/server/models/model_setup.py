@@ -52,7 +52,7 @@ _LOCKED = (
 
 @dataclass(slots=True, eq=False)
 class _Download:
-    """One download, from its start until another one begins."""
+    """One download, from its start until the next one begins."""
 
     name: str
     total_bytes: int
@@ -64,17 +64,17 @@ class _Download:
     task: asyncio.Task[None] | None = None
 
     def take(self, progress: PullProgress) -> None:
-        """Notes how far it is; called from the thread that works."""
+        """Record the progress; called from the download's thread."""
         self.stage, self.done_bytes = progress.stage, progress.done_bytes
 
     def to_json(self) -> dict[str, Any]:
-        """What the panel shows of it."""
+        """Return what the panel shows of it."""
         names = ("name", "state", "stage", "done_bytes", "total_bytes", "error")
         return {name: getattr(self, name) for name in names}
 
 
 class ModelSetup:
-    """Brings a model to a server that has none yet."""
+    """The set-up of a model for a server that has none yet."""
 
     def __init__(
         self,
@@ -85,14 +85,14 @@ class ModelSetup:
         *,
         is_locked: bool = False,
     ) -> None:
-        """Uses the endpoints that were kept, unless the server's settings name one.
+        """Use the kept endpoints, unless the server's settings name one.
 
         Args:
-            models: the models that answer; its default is what is set up.
-            place: the file that keeps the endpoints.
-            redaction: what must not stand in a trajectory; a key is added to it.
-            fetch: brings the file of a local model; as `pull`.
-            is_locked: no endpoint can be set here, and none that was kept is used or listed.
+            models: the models that answer; their default is what is set up.
+            place: the file with the endpoints.
+            redaction: removes texts from trajectories; keys are added to it.
+            fetch: downloads the files of a local model, as `pull` does.
+            is_locked: whether no endpoint can be set here, and no kept one is used or listed.
         """
         self.models = models
         self._configured = models.default
@@ -102,16 +102,16 @@ class ModelSetup:
         self._download: _Download | None = None
         locked = _LOCKED if is_locked else ""
         self._why_fixed = locked if self._configured.is_local else _NAMED_BY_SETTINGS
-        """Why no endpoint can be set here; empty where one can."""
+        """Why no endpoint can be set here; empty if one can."""
         self._kept: tuple[KeptEndpoint, ...] = ()
         if not self._why_fixed:
             self._take(self._store.read())
 
     def state(self, name: str = "") -> dict[str, Any]:
-        """Returns what is missing for a model, and how far its set-up is; blocks for a moment.
+        """Return what a model lacks, and the progress of its set-up; blocks for a moment.
 
         Args:
-            name: of the model, as in `Ask`; empty for the default.
+            name: the name of the model, as in `Ask`; empty for the default.
         """
         choice = self.models.choice(name)
         default = self.models.default
@@ -133,31 +133,31 @@ class ModelSetup:
         }
 
     async def set_endpoint(self, base_url: str, model: str, api_key: str) -> None:
-        """Has an endpoint answer from now on, once it has answered.
+        """Make an endpoint the default one, once it has answered.
 
         Raises:
-            SetupError: it does not answer, or may not be set; the text has no key in it.
+            SetupError: it does not answer, or may not be set; the text does not contain the key.
         """
         choice = await answering(self._named(base_url, model, api_key))
         await self._change(lambda: self._store.keep(choice))
         _log.info("the endpoint was set in the panel: %s", shown_address(choice.base_url))
 
     async def use_endpoint(self, base_url: str, model: str) -> None:
-        """Has a kept endpoint answer whoever chooses no model, from now on.
+        """Make a kept endpoint the default one.
 
         Raises:
-            SetupError: it is not kept, its key can't be read, or none may be set.
+            SetupError: it is not kept, its key can't be read, or no endpoint may be set.
         """
         if self._why_fixed:
             raise SetupError(self._why_fixed)
         await self._change(lambda: self._store.choose(str(base_url), str(model)))
 
     async def list_models(self, base_url: str, api_key: str) -> list[str]:
-        """Returns the names in an endpoint's own list of models, sorted.
+        """Return the names in an endpoint's own list of models, sorted.
 
         Args:
             base_url: its address.
-            api_key: empty for the one kept for that address.
+            api_key: its key; empty for the one kept for that address.
 
         Raises:
             SetupError: it does not answer, lists none, or may not be set; without the key.
@@ -165,12 +165,12 @@ class ModelSetup:
         return await listed(self._named(base_url, "", api_key, needs_model=False))
 
     async def test_endpoint(self, base_url: str, model: str, api_key: str) -> list[dict[str, Any]]:
-        """Returns what an endpoint can do with a model: `{name, is_there, how}` for each ability.
+        """Return what an endpoint can do with a model: `{name, is_there, how}` for each ability.
 
         Args:
             base_url: its address.
-            model: as the endpoint calls it.
-            api_key: empty for the one kept for that address.
+            model: the model's name at the endpoint.
+            api_key: its key; empty for the one kept for that address.
 
         Raises:
             SetupError: it does not answer, or may not be set; without the key.
@@ -180,9 +180,9 @@ class ModelSetup:
         return [dict(zip(names, row, strict=True)) for row in found.described()]
 
     async def forget_endpoint(self, base_url: str, model: str) -> None:
-        """Deletes a kept endpoint, and its key where no other model shares it.
+        """Delete a kept endpoint, and its key if no other model shares it.
 
-        After the default one the model of the server's settings answers, not another endpoint.
+        If it was the default, the model of the server's settings answers, not another endpoint.
 
         Raises:
             SetupError: it is not kept, or the key could not be deleted everywhere.
@@ -190,15 +190,15 @@ class ModelSetup:
         try:
             await self._change(lambda: self._store.forget(str(base_url), str(model)))
         except SetupError:
-            # It may be gone, and only its key be left.
+            # The endpoint may be gone, with only its key left.
             self._take(await asyncio.to_thread(self._store.read))
             raise
 
     def start_download(self, name: str = "") -> None:
-        """Begins to fetch a local model, or goes on with it.
+        """Start or resume the download of a local model; do nothing if it runs already.
 
         Raises:
-            SetupError: it is no local model that can be fetched, or another one is being fetched.
+            SetupError: it is not a local model that can be fetched, or another download runs.
         """
         choice = self.models.choice(name)
         if not choice.is_local:
@@ -216,18 +216,18 @@ class ModelSetup:
         self._download = download
 
     def cancel_download(self) -> None:
-        """Ends the download; what has arrived is kept for the next one."""
+        """Cancel the download; what has arrived is kept for the next one."""
         if self._download is not None:
             self._download.cancelled.set()
 
     async def close(self) -> None:
-        """Ends the download, and returns when it has ended."""
+        """Cancel the download, and return when it has ended."""
         self.cancel_download()
         if self._download is not None and self._download.task is not None:
             await asyncio.wait([self._download.task])
 
     async def _work(self, download: _Download) -> None:
-        """The boundary of one download: whatever breaks in it is its own end."""
+        """Run one download, and record any fault in it instead of raising it."""
         model = resolve(download.name)
         try:
             await asyncio.to_thread(
@@ -244,10 +244,10 @@ class ModelSetup:
             download.error = f"{type(error).__name__}: the server's log has more"
 
     async def _change(self, change: Callable[[], tuple[KeptEndpoint, ...]]) -> None:
-        """Changes what is kept, and uses it so.
+        """Change the kept endpoints, and use them.
 
         Raises:
-            SetupError: it can't be changed.
+            SetupError: they can't be changed.
         """
         try:
             self._take(await asyncio.to_thread(change))
@@ -281,15 +281,15 @@ class ModelSetup:
     def _named(
         self, base_url: str, model: str, api_key: str, *, needs_model: bool = True
     ) -> ModelChoice:
-        """The endpoint that a person names; with the kept key where they leave it empty.
+        """Return the endpoint that a person names, with the kept key if they leave it empty.
 
         Raises:
-            SetupError: it can't be one, or no endpoint can be set here.
+            SetupError: the endpoint is invalid, or none can be set here.
         """
         if self._why_fixed:
             raise SetupError(self._why_fixed)
         choice = endpoint_of(base_url, model, api_key, needs_model=needs_model)
-        # The panel shows the address without a password in it: both texts stand for the kept one.
+        # The panel shows the address without its password: both texts mean the kept endpoint.
         there = [
             one.choice
             for one in self._kept
@@ -311,16 +311,16 @@ _PRESETS = [
     }
     for preset in presets().values()
 ]
-"""What the panel offers by name; `blank` is the part of the address to replace, or empty."""
+"""Endpoints that the panel offers; `blank` is the part of the address to replace, or empty."""
 
 
 def _download_bytes(model: LocalModel) -> int:
-    """Size of what is missing of a model; of one that is there, of the whole."""
+    """Return the size of a model's missing files, or of all of them if none is missing."""
     return sum(file.size_bytes for file in missing_files(model)) or model.download_bytes
 
 
 def _missing(choice: ModelChoice) -> dict[str, Any]:
-    """The first thing that a person can do about a model, and what there is to download."""
+    """Return the first obstacle that a person can remove, and the model's download."""
     if not choice.is_local:
         return {"is_ready": True, "obstacle": None, "local": None}
     obstacle = next(obstacles(choice.model), None)

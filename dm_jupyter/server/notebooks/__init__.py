@@ -1,1 +1,1 @@
-"""Open notebooks: who shows them, how cells are written into them."""
+"""Open notebooks: their tabs, and how cells are written into them."""

@@ -1,8 +1,8 @@
-"""What waits for the person, and the person's word on it: cells, and what they did to files.
+"""Cells and changes of files that wait for the person's decision.
 
-A restricted kernel with a layer above the folder writes into the layer. After each cell what was
-made anew goes on by itself; what was overwritten or removed, and what is a program, waits for the
-person. Where there is no layer the files have changed already, and can only be named.
+A restricted kernel with a layer above the folder writes into the layer. After each cell, new files
+reach the folder without approval. Overwritten and removed files, and programs, wait for the person.
+Without a layer the files have changed already, and can only be named.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from kernel_sandbox.types import CellResult, FileChange
 __all__ = ["Approvals", "FileGate"]
 
 _MOST_FILES = 5_000
-"""Where files can only be compared before and after a cell, more are not looked at."""
+"""Most files that are compared before and after a cell if there is no layer."""
 _DONE = {"made": "written", "changed": "overwritten", "removed": "removed"}
 _AS_BEFORE = "It is as it was before the cell: write a new file instead."
 
 
 class Approvals:
-    """The waiting cells of one run."""
+    """The cells and files of one run that wait for a decision."""
 
     def __init__(self, mode: Approval, *, is_restricted: bool) -> None:
-        """Waits for nothing yet.
+        """Start with nothing waiting.
 
         Args:
             mode: which cells wait: all, those the screen marks, none.
-            is_restricted: whether the kernel is.
+            is_restricted: whether the kernel is restricted.
         """
         self._mode = mode
         self._is_restricted = is_restricted
@@ -53,11 +53,11 @@ class Approvals:
         return self._mode == "auto"
 
     def reason(self, source: str, needs: str = "") -> str:
-        """Returns why the person is asked before the cell runs; empty when it may run at once.
+        """Return why the person is asked before the cell runs; empty if it may run at once.
 
         Args:
             source: the cell.
-            needs: what besides running it they would agree to.
+            needs: what they would agree to besides running it.
         """
         if self._mode == "auto":
             return ""
@@ -71,12 +71,12 @@ class Approvals:
         return "; ".join(filter(None, (why, needs)))
 
     def refusal(self, source: str) -> str:
-        """Returns why a cell that waits for nobody must not run; empty when it may."""
+        """Return why a cell that waits for nobody must not run; empty if it may."""
         refusal = screen(source) if self._mode == "auto" else None
         return refusal.message if refusal is not None else ""
 
     async def wait_for(self, cell_id: str) -> Decide:
-        """Returns the person's decision once it comes."""
+        """Return the person's decision once it comes."""
         future: asyncio.Future[Decide] = asyncio.get_running_loop().create_future()
         self._waiting[cell_id] = future
         try:
@@ -85,7 +85,7 @@ class Approvals:
             del self._waiting[cell_id]
 
     def decide(self, decision: Decide) -> bool:
-        """Takes a decision; returns whether the cell waited for one."""
+        """Apply a decision, and return whether the cell waited for one."""
         future = self._waiting.get(decision.cell_id)
         if future is None or future.done():
             return False
@@ -93,7 +93,7 @@ class Approvals:
         return True
 
     async def wait_for_files(self, cell_id: str) -> bool:
-        """Returns whether what a cell did to files may stand, once the person has said so."""
+        """Return whether a cell's changes of files are allowed, once the person has decided."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._files[cell_id] = future
         try:
@@ -102,22 +102,22 @@ class Approvals:
             del self._files[cell_id]
 
     def decide_files(self, decision: DecideFiles) -> None:
-        """Takes a decision on files; one that nobody waits for is no error."""
+        """Apply a decision on files; one that nobody waits for is ignored."""
         future = self._files.get(decision.cell_id)
         if future is not None and not future.done():
             future.set_result(decision.allows)
 
 
 class FileGate:
-    """Of one run."""
+    """The check of what the cells of one run do to files."""
 
     def __init__(self, journal: Journal, approvals: Approvals, folder: Path) -> None:
-        """Looks at nothing yet.
+        """Start without a cell.
 
         Args:
-            journal: of the run.
-            approvals: where the person's word comes.
-            folder: where the kernel works.
+            journal: the journal of the run.
+            approvals: delivers the person's decisions.
+            folder: the kernel's working folder.
         """
         self._journal = journal
         self._approvals = approvals
@@ -126,10 +126,10 @@ class FileGate:
         self._before: dict[Path, int] = {}
 
     async def begin(self, kernel: AttachedKernel) -> None:
-        """Called before each cell: from here on it is the run that writes.
+        """Prepare for a cell; called before each one: from here on it is the run that writes.
 
         Args:
-            kernel: on which the cell will run.
+            kernel: the kernel that will run the cell.
         """
         self._layer = layer = kernel.layer
         if layer is None:
@@ -143,15 +143,15 @@ class FileGate:
         layer.is_gated = layer.is_asked_about = True
 
     async def end(self, cell_id: str, step: int, result: CellResult) -> CellResult:
-        """Called after each cell; returns its result, with what became of the files.
+        """Return a cell's result with the outcome for its files; called after each cell.
 
         Args:
-            cell_id: of the cell.
-            step: number of the turn.
-            result: of the cell.
+            cell_id: the id of the cell.
+            step: the number of the turn.
+            result: the result of the cell.
 
         Raises:
-            NotebookError: the run can't be kept.
+            NotebookError: the run can't be written to its journal.
         """
         layer = self._layer
         if layer is None:
@@ -180,7 +180,7 @@ class FileGate:
         return allows
 
     def _told(self, files: Iterable[FileChange], denied: Iterable[FileChange]) -> Iterable[str]:
-        """What the model should know, a sentence each."""
+        """Yield what the model should know about the files, a sentence each."""
         said_no = {change.path for change in denied}
         why = "nobody is asked in this run" if self._approvals.asks_nobody else "the person said no"
         for change in files:
@@ -202,7 +202,7 @@ class FileGate:
             )
 
     async def close(self) -> None:
-        """Called when the run has ended: what nobody decided on is dropped."""
+        """Drop changes that nobody decided on; called when the run has ended."""
         layer = self._layer
         if layer is not None:
             layer.is_asked_about = False

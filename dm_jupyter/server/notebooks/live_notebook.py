@@ -1,7 +1,7 @@
 """The notebook that a person has open: cells are written by operations and run in its own kernel.
 
-Implements `Notebook`. What becomes of an operation (a tab applies it, a shared document, the file)
-is not known here: it goes into the run's journal, and whoever listens takes it from there.
+Implements `Notebook`. This module does not know who applies an operation: a tab, a shared document,
+or the file's writer. Operations go into the run's journal, and its listeners apply them.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ _SKIPPED = "the person skipped this cell and it did not run: try another way"
 
 @dataclass(slots=True)
 class _Written:
-    """A cell that the run has put into the notebook."""
+    """A cell that the run has inserted into the notebook."""
 
     cell_id: str
     source: str
     is_code: bool = False
-    """Whether it is a code cell that is there to be read."""
+    """Whether it is a code cell that is not hidden."""
     thought: _Written | None = None
-    """The words above it, which speak of it alone."""
+    """The text cell above it, which is about this cell alone."""
 
 
 class LiveNotebook:
-    """Writes the cells of one run below each other and runs them in the notebook's kernel."""
+    """The cells of one run, written below each other and run in the notebook's kernel."""
 
     def __init__(
         self,
@@ -75,14 +75,14 @@ class LiveNotebook:
         approvals: Approvals,
         say: Callable[[str], None],
     ) -> None:
-        """Writes nothing yet.
+        """Start without cells.
 
         Args:
-            journal: of the run.
-            kernels: where the notebook's kernel is found, and its successor after a death.
-            kernel_id: of the notebook's kernel.
-            approvals: which cells wait for the person.
-            say: gets a passing line for the person now and then.
+            journal: the journal of the run.
+            kernels: the kernels, from which a restarted one is found again.
+            kernel_id: the id of the notebook's kernel.
+            approvals: decides which cells wait for the person.
+            say: called with a transient line for the person.
         """
         self._journal = journal
         self._kernels = kernels
@@ -99,18 +99,18 @@ class LiveNotebook:
         self._has_run = False
         self._sql = SqlCells(())
         self.step = 1
-        """Number of the turn whose cells come next."""
+        """Number of the turn that the next cells belong to."""
 
     def begin(
         self, task: Task, databases: tuple[str, ...], after: tuple[str, ...], workspace: Path
     ) -> None:
-        """Keeps the question, which is written above the first cell.
+        """Keep the question, which is written above the first cell.
 
         Args:
-            task: what is asked.
+            task: the question and its files.
             databases: names of the databases that `sql` cells query.
             after: ids of the person's cells below which to write, best first.
-            workspace: where the kernel works; results that lie there are not written over.
+            workspace: the kernel's working folder; results in it are not overwritten.
         """
         self._anchors = after
         self._kernels.begin_run(self._kernel_id)
@@ -123,12 +123,12 @@ class LiveNotebook:
         self._question = question_words(task)
 
     async def run(self, cell: RunCell, thought: str) -> ExecutedCell:
-        """Writes the thought and the cell, waits for the person where that is asked, runs it.
+        """Write the thought and the cell, wait for the person if approval is needed, and run it.
 
         Raises:
             KernelStartError: the kernel ended and did not come back.
-            NotebookError: the run can't be kept.
-            asyncio.CancelledError: cancelled; the cell was stopped, its outputs so far are kept.
+            NotebookError: the run can't be written to its journal.
+            asyncio.CancelledError: the run was cancelled; the cell's outputs so far are kept.
         """
         if not self._written:
             self._insert("markdown", self._question, "question")
@@ -143,10 +143,10 @@ class LiveNotebook:
         return ExecutedCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
     def finish(self, trajectory: Trajectory) -> None:
-        """Writes the answer, or why there is none; takes all out where no cell ran.
+        """Write the answer, or why there is none; if no cell ran, remove all of the run's cells.
 
         Raises:
-            NotebookError: the run can't be kept.
+            NotebookError: the run can't be written to its journal.
         """
         if self._has_run:
             numbers = [asdict(number) for number in self.numbers(trajectory)]
@@ -158,12 +158,12 @@ class LiveNotebook:
         self._written.clear()
 
     def numbers(self, trajectory: Trajectory) -> tuple[AnswerNumber, ...]:
-        """The numbers of the answer, with the cells that they come from."""
+        """Return the numbers of the answer, with the cells that they come from."""
         ids = [one.cell_id for one in self._ran]
         return shown_numbers(trajectory, trajectory.cell_ids(ids))
 
     def _fold(self, trajectory: Trajectory) -> None:
-        """Folds failed attempts and what the answer does not need, with the words above them."""
+        """Fold failed cells and those that the answer does not need, with the text above them."""
         needless = needless_cells(trajectory, [one.source for one in self._ran])
         for place in sorted(needless):
             cell = self._ran[place]
@@ -179,7 +179,7 @@ class LiveNotebook:
         is_hidden: bool = False,
         above: _Written | None = None,
     ) -> tuple[str, CellResult]:
-        """Returns the source as the person left it, and what became of it."""
+        """Run a cell, and return its source as the person left it, and its result."""
         missing = None if is_hidden else await self._packages.missing(source)
         written = self._insert("code", source, "cell", is_hidden=is_hidden)
         written.thought = above
@@ -219,7 +219,7 @@ class LiveNotebook:
             )
 
     async def _decided(self, written: _Written) -> bool:
-        """Waits for the person's word on the cell; returns whether it may run."""
+        """Wait for the person's decision on the cell, and return whether it may run."""
         answer = await self._approvals.wait_for(written.cell_id)
         is_edited = answer.source is not None and answer.source != written.source
         if is_edited and answer.source is not None:
@@ -237,7 +237,7 @@ class LiveNotebook:
     async def _supplied(
         self, written: _Written, missing: Missing | None, *, is_agreed: bool
     ) -> CellResult:
-        """Installs what the person agreed to and runs the cell, unless it must not run."""
+        """Install what the person agreed to and run the cell, unless it must not run."""
         if refusal := self._approvals.refusal(written.source):
             result = CellResult(CellStatus.DENIED, message=refusal)
             self._say_limit(written, result)
@@ -266,20 +266,20 @@ class LiveNotebook:
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The ids of the cells that the run has put into the notebook, the last first."""
+        """The ids of the cells that the run has inserted into the notebook, the last first."""
         return tuple(one.cell_id for one in reversed(self._written))
 
     @property
     def code_cells(self) -> tuple[WrittenCell, ...]:
-        """The code cells that it has put into the notebook and that are not hidden."""
+        """The code cells that it has inserted into the notebook and that are not hidden."""
         return tuple(WrittenCell(one.cell_id, one.source) for one in self._written if one.is_code)
 
     async def close(self) -> None:
-        """Called when the run has ended: no more of its cells writes files."""
+        """Close the file gate; called when the run has ended, so no cell of it writes any more."""
         await self._gate.close()
 
     def _say_limit(self, written: _Written, result: CellResult) -> None:
-        """Puts into the cell itself which limit it met, or what was cut; its outputs stay."""
+        """Append to the cell's outputs which limit it met, or what was cut."""
         if cut := cut_words(result):
             self._journal.operate(AppendOutput(written.cell_id, cut.to_nbformat()))
         is_denied = result.status is CellStatus.DENIED
@@ -306,7 +306,7 @@ class LiveNotebook:
         is_text = cell_type == "markdown"
         shown = inert_markdown(source) if is_text else source
         written = _Written(generate_corpus_id(), shown, not is_text and not is_hidden)
-        # Below the last of our own cells that is still there, else where the person stood.
+        # Below the last of the run's cells that still exists, else at the person's cell.
         self._journal.operate(
             InsertCell(
                 cell_id=written.cell_id,

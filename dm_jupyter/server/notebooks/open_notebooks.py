@@ -1,9 +1,9 @@
-"""The notebooks that are open, their tabs and locks, and the journals not yet in their files.
+"""Open notebooks, their tabs and locks, and the journals not yet fully saved to their files.
 
-Of the tabs of a notebook, one owns it and writes it.
+One of a notebook's tabs owns it and writes it.
 
-A journal is followed from its run's begin until the file holds it: meanwhile every tab that comes
-gets what it missed, and when no tab is left to write the notebook, the file is written here.
+A journal is followed from its run's start until the file contains it. Meanwhile every new tab gets
+what it missed. When no tab is left to write the notebook, the server writes the file.
 """
 
 from __future__ import annotations
@@ -52,40 +52,40 @@ class Tab:
     client_id: str
     send: Callable[[ServerMessage], None]
     seen: dict[str, int] = field(default_factory=dict)
-    """Run id to the last `seq` it has."""
+    """The last `seq` that it has, by run id."""
     withheld: tuple[PartKind, ...] | None = None
-    """What its settings keep from the model; `None` before it has said so."""
+    """Parts that its settings keep from the model; `None` before it has sent them."""
 
 
 class OpenNotebook:
-    """One notebook and the tabs on it. The first to come owns it: it applies and saves."""
+    """One notebook and its tabs. The first tab owns it: it applies operations and saves."""
 
     def __init__(self, notebook_path: str) -> None:
-        """Begins with no tab.
+        """Start without tabs.
 
         Args:
-            notebook_path: below the server's root, as the contents API names it.
+            notebook_path: the path below the server's root, as the contents API names it.
         """
         self.notebook_path = notebook_path
         self.tabs: dict[str, Tab] = {}
         self.owner: str | None = None
-        """The client id of the owner; `None` when no tab is there to write."""
+        """The client id of the owner; `None` if there is no tab to write."""
         self.last_owner: str | None = None
-        """Who owned it last, for a tab that comes back."""
+        """The client id of the last owner, for a tab that comes back."""
 
     def enter(self, tab: Tab) -> bool:
-        """Takes a tab in, or back; returns whether it owns the notebook now."""
+        """Add a tab, or one that came back, and return whether it owns the notebook now."""
         self.tabs[tab.client_id] = tab
         if self.owner is None:
             self.own(tab.client_id)
         return self.owner == tab.client_id
 
     def own(self, client_id: str) -> None:
-        """Makes a tab the owner."""
+        """Make a tab the owner."""
         self.owner = self.last_owner = client_id
 
     def leave(self, client_id: str) -> Tab | None:
-        """Lets a tab go; returns the one that owns the notebook in its stead, if it owned it."""
+        """Remove a tab; if it was the owner, return the new one, if there is one."""
         self.tabs.pop(client_id, None)
         if self.owner != client_id:
             return None
@@ -96,7 +96,7 @@ class OpenNotebook:
         return new_owner
 
     def publish(self, message: ServerMessage) -> None:
-        """Sends a message to every tab."""
+        """Send a message to every tab."""
         for tab in list(self.tabs.values()):
             tab.send(message)
 
@@ -113,46 +113,48 @@ class OpenNotebooks:
     """All open notebooks of one server."""
 
     def __init__(self, contents: Any, reconnect_grace_s: float) -> None:
-        """Begins with none.
+        """Start without notebooks.
 
         Args:
             contents: the server's contents manager.
-            reconnect_grace_s: how long a notebook waits for a tab that lost its connection
-                before its file is written here, seconds.
+            reconnect_grace_s: seconds that a notebook waits for a tab that lost its connection
+                before the server writes its file.
         """
         self._reconnect_grace_s = reconnect_grace_s
         self.contents = contents
         self.shared: SharedDocuments | None = None
-        """Where notebooks are shared documents: then neither a tab nor the file is written."""
+        """The shared documents, if collaboration is on: runs write to them, not to tabs or files.
+        """
         self._tasks = Tasks()
         self._open_notebooks: dict[str, OpenNotebook] = {}
         self._followed: dict[str, _Followed] = {}
         self._lay: dict[str, str] = {}
-        """Where each notebook's file was when a tab or a run came to it first."""
+        """The real path of each notebook's file when a tab or a run first used it."""
         self._writing = asyncio.Lock()
         self._withheld: tuple[PartKind, ...] = ()
-        """What the tab that spoke last keeps from the model."""
+        """Parts that the tab that reported last keeps from the model."""
 
     def __iter__(self) -> Iterator[OpenNotebook]:
-        """The open notebooks that have a tab."""
+        """Iterate over the open notebooks that have a tab."""
         return iter(
             [open_notebook for open_notebook in self._open_notebooks.values() if open_notebook.tabs]
         )
 
     def publish(self, path: str, message: ServerMessage) -> None:
-        """Sends a message to every tab of a notebook."""
+        """Send a message to every tab of a notebook."""
         open_notebook = self._open_notebooks.get(path)
         if open_notebook is not None:
             open_notebook.publish(message)
 
     def tell(self, message: Tells, tab: Tab) -> None:
-        """Takes note of what a tab's settings keep from the model."""
+        """Record what a tab's settings keep from the model."""
         self._withheld = tab.withheld = message.withheld
 
     def withheld(self, path: str) -> tuple[PartKind, ...]:
-        """Returns what the settings keep from the model for a question that no tab sends.
+        """Return the parts that settings keep from the model, for a question that no tab sends.
 
-        Of several tabs on the notebook what any of them keeps; without one, what a tab said last.
+        These are the parts that any tab of the notebook withholds. Without a tab, they are those
+        that some tab reported last.
         """
         open_notebook = self._open_notebooks.get(path)
         said = (
@@ -165,11 +167,11 @@ class OpenNotebooks:
         return tuple(dict.fromkeys(found))
 
     def attach(self, message: Attach, tab: Tab) -> OpenNotebook:
-        """Takes a tab to a notebook, and sends it what it has missed; returns the open notebook."""
+        """Attach a tab to a notebook, send it what it missed, and return the open notebook."""
         path = message.notebook_path
         open_notebook = self._open_notebooks.setdefault(path, OpenNotebook(path))
         if not open_notebook.tabs and not self._journals(path):
-            self._lay.pop(path, None)  # nobody has worked on it: it lies where the person has it
+            self._lay.pop(path, None)  # nobody works on it: trust where it is now
         self._lay.setdefault(path, self._lies(path))
         tab.seen = dict(message.seen)
         is_owner = open_notebook.enter(tab)
@@ -179,7 +181,7 @@ class OpenNotebooks:
         return open_notebook
 
     def rename(self, message: Renamed, tab: Tab) -> None:
-        """Takes a notebook's runs to its new path, and the tab in which it has that."""
+        """Move a notebook's runs, and the tab that renamed it, to its new path."""
         for followed in self._followed.values():
             if followed.notebook_path == message.old_path:
                 followed.notebook_path = message.new_path
@@ -191,7 +193,7 @@ class OpenNotebooks:
             self.leave(message.old_path, tab.client_id)
 
     def leave(self, path: str, client_id: str) -> None:
-        """Lets a tab go; another one owns the notebook now, or its file is written here."""
+        """Remove a tab; another one owns the notebook now, or the server writes its file."""
         open_notebook = self._open_notebooks.get(path)
         if open_notebook is None or client_id not in open_notebook.tabs:
             return
@@ -202,13 +204,13 @@ class OpenNotebooks:
             self._tasks.spawn(self._write_while_abandoned(open_notebook))
 
     def disconnected(self, tab: Tab) -> None:
-        """A tab's connection is gone; the tab may be, too, or be back on another connection."""
+        """Remove a tab whose connection is gone, unless it is back on another connection."""
         for open_notebook in list(self):
             if open_notebook.tabs.get(tab.client_id) is tab:
                 self.leave(open_notebook.notebook_path, tab.client_id)
 
     def take_over(self, path: str, client_id: str) -> None:
-        """Makes another tab the owner."""
+        """Make another tab the owner."""
         open_notebook = self._open_notebooks.get(path)
         if open_notebook is None or client_id not in open_notebook.tabs:
             return
@@ -220,7 +222,7 @@ class OpenNotebooks:
                 tab.send(self._attached(path, is_owner=False))
 
     def acknowledge(self, message: Ack) -> None:
-        """Notes what the owner has saved."""
+        """Record what the owner has saved."""
         followed = self._followed.get(message.run_id)
         if followed is not None and message.is_saved:
             with contextlib.suppress(NotebookError):
@@ -228,9 +230,9 @@ class OpenNotebooks:
             self._forget_saved()
 
     def follow(self, path: str, journal: Journal) -> Journal:
-        """Follows a journal: its messages go to the notebook's tabs, its operations to the file.
+        """Follow a journal: its messages go to the notebook's tabs, its operations to the file.
 
-        Returns the journal that is followed already, if this run is.
+        Return the journal that is already followed, if there is one for this run.
         """
         if journal.run_id in self._followed:
             return self._followed[journal.run_id].journal
@@ -246,25 +248,26 @@ class OpenNotebooks:
         self._forget_saved()
 
     def is_elsewhere(self, path: str) -> bool:
-        """Whether a link took the notebook's place since a tab or a run came to it.
+        """Whether a link replaced the notebook since a tab or a run first used it.
 
-        A kernel that may write the folder can lay one, and the contents manager would follow it.
+        A kernel that may write to the folder can create one, and the contents manager would follow
+        it.
         """
         return self._lay.get(path, lies := self._lies(path)) != lies
 
     def _lies(self, path: str) -> str:
-        """Where a notebook's name leads to; the name itself where there is no folder of files."""
+        """Return the real path of a notebook; the name itself if files are not in a folder."""
         root = getattr(self.contents, "root_dir", "")
         return os.path.realpath(os.path.join(root, path.lstrip("/"))) if root else path  # noqa: PTH118
 
     def settle(self, path: str) -> None:
-        """A run has ended or was undone: writes the file if nobody else will."""
+        """Write the file if nobody else will; called when a run has ended or was undone."""
         open_notebook = self._open_notebooks.get(path)
         if self.shared is None and (open_notebook is None or open_notebook.owner is None):
             self._tasks.spawn(self._write(path))
 
     async def close(self) -> None:
-        """Writes every file that is behind; for the server's end."""
+        """Write every file that is behind its journals; called at the server's end."""
         await self._tasks.close()
         for path in {followed.notebook_path for followed in self._followed.values()}:
             try:
@@ -273,7 +276,7 @@ class OpenNotebooks:
                 _log.exception("%s was not written at the server's end", path)
 
     def _hand_over(self, path: str, tab: Tab) -> None:
-        """Makes a tab that only watched write: it needs what its document does not hold."""
+        """Make a watching tab the writer, and send it what its document does not contain."""
         tab.send(self._attached(path, is_owner=True))
         for journal in self._journals(path):
             _send(tab, path, journal, after=journal.applied_for_sure())
@@ -317,7 +320,7 @@ class OpenNotebooks:
 
 
 def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
-    """Sends what a tab has missed of a run; its notebook may have had another path at its begin."""
+    """Send what a tab missed of a run, with the current path of the notebook."""
     for message in journal.messages(after=after):
         if isinstance(message, RunOpened):
             message = message.replaced(notebook_path=path)  # noqa: PLW2901
@@ -325,15 +328,15 @@ def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:
 
 
 async def write_file(contents: Any, notebook_path: str, journals: Iterable[Journal]) -> bool:
-    """Applies what the file does not hold yet, in one read and one write; returns whether it did.
+    """Apply what the file does not contain yet, in one read and one write; return whether it did.
 
     A notebook that was moved or deleted is left alone: the journal keeps everything until a tab
     opens it again.
 
     Args:
         contents: the server's contents manager.
-        notebook_path: as the contents API names it.
-        journals: of the notebook's runs, oldest first.
+        notebook_path: the path as the contents API names it.
+        journals: the journals of the notebook's runs, oldest first.
     """
     behind = [(journal, journal.last) for journal in journals if journal.in_file < journal.last]
     if not behind:
@@ -357,7 +360,7 @@ async def write_file(contents: Any, notebook_path: str, journals: Iterable[Journ
 
 
 def _with_ids(document: Any) -> Any:
-    """The document in the first format in which every cell has an id."""
+    """Return the document with an id for every cell, in format 4.5 or later."""
     if (document["nbformat"], document["nbformat_minor"]) < (4, 5):
         document["nbformat_minor"] = 5
     for cell in document["cells"]:
@@ -367,14 +370,14 @@ def _with_ids(document: Any) -> Any:
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """One notebook, kept from all other work."""
+    """One notebook, reserved against all other work."""
 
     path: str
-    """Where it is now; a rename changes it."""
+    """Its current path; a rename changes it."""
 
 
 class NotebookLocks:
-    """All of them; each notebook has one at most."""
+    """All reservations; each notebook has one at most."""
 
     def __init__(self) -> None:
         self._held: list[Reservation] = []
@@ -385,7 +388,7 @@ class NotebookLocks:
 
     @contextmanager
     def hold(self, path: str) -> Iterator[Reservation]:
-        """Reserves a notebook, which nobody else does, for as long as the block lasts."""
+        """Reserve a notebook until the block ends; callers check first that it is free."""
         held = Reservation(path)
         self._held.append(held)
         try:
@@ -394,7 +397,7 @@ class NotebookLocks:
             self._held.remove(held)
 
     def rename(self, old_path: str, new_path: str) -> None:
-        """The notebook has another path now."""
+        """Move the reservation to the notebook's new path."""
         for one in self._held:
             if one.path == old_path:
                 one.path = new_path

@@ -1,6 +1,6 @@
 """The outputs of a running cell on their way into the notebook.
 
-Many small ones become few, and what a page would load for them is taken out.
+Many small outputs are joined into few, and anything that a page would load for them is removed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from kernel_sandbox.types import Display, Stream
 __all__ = ["OutputStream", "joined", "operation_of"]
 
 FLUSH_S = 0.05
-"""A person sees no difference; a loop of prints makes twenty operations a second, not thousands."""
+"""Seconds between flushes, unnoticeable to a person: a loop of prints causes twenty operations a
+second, not thousands."""
 
 
 class OutputStream:
-    """Gathers changes and hands them on a few times a second, in order."""
+    """A buffer of changes that passes them on a few times a second, in order."""
 
     def __init__(self, cell_id: str, operate: Callable[[Operation], None]) -> None:
-        """Begins with nothing.
+        """Start without changes.
 
         Args:
-            cell_id: of the cell that runs.
-            operate: gets the operations.
+            cell_id: the id of the cell that runs.
+            operate: called with each operation.
         """
         self._cell_id = cell_id
         self._operate = operate
@@ -43,16 +44,16 @@ class OutputStream:
         self._closing = asyncio.Event()
 
     def take(self, change: Change) -> None:
-        """Takes a change of the outputs."""
+        """Add a change of the outputs."""
         self._pending.append(change)
         if self._flushing is None:
             self._flushing = asyncio.create_task(self._flush_later())
 
     async def close(self) -> None:
-        """Hands on what has gathered; called once the cell has ended.
+        """Pass on the buffered changes; called once the cell has ended.
 
         Raises:
-            NotebookError: the run can't be kept.
+            NotebookError: the run can't be written to its journal.
         """
         self._closing.set()
         if self._flushing is not None:
@@ -79,11 +80,11 @@ def _is_heavy(change: Change) -> bool:
 
 
 def operation_of(cell_id: str, change: Change) -> Operation:
-    """Returns the operation that brings a change of a cell's outputs into the notebook, inert.
+    """Return the operation that brings a change of a cell's outputs into the notebook, inert.
 
     Args:
-        cell_id: of the cell.
-        change: of its outputs.
+        cell_id: the id of the cell.
+        change: the change of its outputs.
     """
     match change:
         case Added(output):
@@ -95,10 +96,10 @@ def operation_of(cell_id: str, change: Change) -> Operation:
 
 
 def joined(changes: list[Change]) -> Iterator[Change]:
-    """Yields the changes with neighbouring pieces of one stream put together.
+    """Yield the changes with neighbouring pieces of one stream joined.
 
     Args:
-        changes: in order.
+        changes: the changes, in order.
     """
     for name, group in groupby(changes, key=lambda change: getattr(_stream(change), "name", "")):
         pieces = list(group)

@@ -1,8 +1,8 @@
-"""Writes a run into a notebook that several people edit at once (jupyter-collaboration).
+"""Runs in notebooks that several people edit at once (jupyter-collaboration).
 
-Covered: a room that is let go between two operations (the document is asked for before each), and
-an operation that a change of the file on disk has undone (looked for again at the end).
-Not covered: what happens inside the collaboration's own storage.
+Covered: a room that is closed between two operations, since the document is requested before each;
+and operations that a change of the file on disk has undone, since the end checks for them. Not
+covered: what happens inside the collaboration's own storage.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dm_jupyter.server.protocol.operations import (
 __all__ = ["SharedDocuments", "apply_shared"]
 
 ORIGIN = "dm-jupyter"
-"""Of our changes: a person's own undo does not reach them."""
+"""Origin of our changes, which a person's own undo does not revert."""
 _SAVED_S = 2.0
 """The collaboration saves one second after the last change."""
 
@@ -39,7 +39,7 @@ class SharedDocuments:
     """The documents of the server's collaboration extension."""
 
     def __init__(self, collaboration: Any) -> None:
-        """Opens nothing yet.
+        """Start without opening a document.
 
         Args:
             collaboration: the server's `jupyter_server_ydoc` extension.
@@ -48,7 +48,7 @@ class SharedDocuments:
 
     @classmethod
     def of(cls, extension_apps: Any) -> SharedDocuments | None:
-        """Returns the server's shared documents; `None` where collaboration is not on.
+        """Return the server's shared documents; `None` if collaboration is off.
 
         Args:
             extension_apps: the extension manager's mapping of names to applications.
@@ -57,11 +57,11 @@ class SharedDocuments:
         return None if found is None or found.disable_rtc else cls(found)
 
     async def write(self, where: Callable[[], str], journal: Journal) -> None:
-        """Applies a run's operations as they come, until the run has ended and they are saved.
+        """Apply a run's operations as they come, until the run has ended and they are saved.
 
         Args:
             where: returns the notebook's path, which a rename changes.
-            journal: its listeners are called in order; earlier messages are applied first.
+            journal: the journal of the run; its earlier messages are applied first.
         """
         coming: asyncio.Queue[RunMessage] = asyncio.Queue()
         journal.listen(coming.put_nowait)
@@ -71,7 +71,7 @@ class SharedDocuments:
             message = await coming.get()
             await self._apply(where(), message)
             if journal.is_closed and coming.empty():
-                await asyncio.sleep(_SAVED_S)  # an undoing may come meanwhile
+                await asyncio.sleep(_SAVED_S)  # an undo may come meanwhile
                 await self._mend(where(), journal)
         journal.mark_in_file(journal.last)
 
@@ -80,7 +80,7 @@ class SharedDocuments:
             apply_shared(message.operation, await self._document(path))
 
     async def _mend(self, path: str, journal: Journal) -> None:
-        """Applies everything again when all of the run's cells are gone, and were not taken out."""
+        """Apply all operations again if all of the run's cells are gone without being deleted."""
         operations = [x.operation for x in journal.messages() if isinstance(x, Operated)]
         wanted = {one.cell_id for one in operations if isinstance(one, InsertCell)}
         wanted -= {one.cell_id for one in operations if isinstance(one, DeleteCell)}
@@ -96,10 +96,10 @@ class SharedDocuments:
 
 
 def apply_shared(operation: Operation, notebook: Any) -> None:
-    """Does to a shared notebook what `operations.apply` does to a file's.
+    """Apply an operation to a shared notebook, as `operations.apply` does to a file's.
 
     Args:
-        operation: what to do; on a cell that is not there it does nothing.
+        operation: the operation; on a cell that is not there it does nothing.
         notebook: a `jupyter_ydoc.YNotebook`.
     """
     ids = [str(cell["id"]) for cell in notebook.ycells]
@@ -130,7 +130,7 @@ def _fill(operation: Operation, cell: Any) -> None:
         case FoldCell(if_source=source):
             _fold(cell, source)
         case _ if cell["cell_type"] != "code":
-            pass  # the person has turned it into text, which has no outputs and does not run
+            pass  # the person has turned it into a text cell, which has no outputs
         case AppendOutput(output=output):
             _append(cell["outputs"], dict(output))
         case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):

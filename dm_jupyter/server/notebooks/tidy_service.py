@@ -1,10 +1,10 @@
-"""The tidy copy of a notebook, made on the server for the panel.
+"""The tidy copy of a notebook, created on the server for the panel.
 
-A kernel may write the notebook's folder, and lay a link into it at any moment. So the work is done
-on private copies: the notebook and the files that its cells name are copied by descriptors, and
-the new notebook gets its name in the folder in the same way. Covered: links, also those that take
-a name's place meanwhile; what is hidden, or outside of the server's folder. Its cells run in a
-kernel of their own, confined and limited as the server's restricted kernels are.
+A kernel may write to the notebook's folder, and create a link in it at any moment. So the work is
+done on private copies. The notebook and the files that its cells name are copied by descriptors,
+and so is the new notebook into the folder. Covered: links, also those that replace a file
+meanwhile; files that are hidden, or outside of the server's folder. The cells run in a kernel of
+their own, with the confinement and limits of the server's restricted kernels.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ __all__ = ["TidyService"]
 
 
 class TidyService:
-    """Tidies notebooks, each of them once at a time."""
+    """The service that tidies notebooks, each of them once at a time."""
 
     def __init__(self, files: DataFiles, kernels: KernelDirectory) -> None:
-        """Tidies nothing yet.
+        """Start with no notebook.
 
         Args:
             files: the files below the server's folder.
-            kernels: the kernels, whose settings also hold for the ones that are started here.
+            kernels: the kernels, whose settings also apply to those that are started here.
         """
         self._files = files
         self._kernels = kernels
         self._at_work: set[str] = set()
 
     async def tidy(self, path: str, run_id: str, on_progress: Callable[[str], None]) -> Tidied:
-        """Writes the tidy copy beside a notebook; its path is below the server's folder.
+        """Write the tidy copy beside a notebook; the result's path is below the server's folder.
 
         Args:
-            path: of the saved notebook, as the contents API names it.
-            run_id: of the run whose answer is meant; empty for the last answer.
-            on_progress: gets a line before each cell.
+            path: the path of the saved notebook, as the contents API names it.
+            run_id: the run whose answer is meant; empty for the last answer.
+            on_progress: called with a line before each cell.
 
         Raises:
             NotebookError: it can't be tidied; the message says why. Nothing is written then.
             SandboxError: no restricted kernel can run its cells.
-            asyncio.CancelledError: cancelled; nothing is written.
+            asyncio.CancelledError: the work was cancelled; nothing is written.
         """
         settings = self._settings()
         if path in self._at_work:
@@ -81,7 +81,7 @@ class TidyService:
         return TidySettings(new.limits, overlay=overlay, is_isolated=new.is_isolated)
 
     def _copied(self, path: str, private: Path) -> Path:
-        """Copies the notebook, and the files below its folder that its cells name."""
+        """Copy the notebook, and the files below its folder that its cells name."""
         if not path.endswith(".ipynb"):
             raise NotebookError(f"{path} is not a notebook: its name must end in .ipynb")
         try:
@@ -102,10 +102,10 @@ class TidyService:
         return copy
 
     def _copies_input(self, name: str, target: Path) -> bool:
-        """Copies a file to its place beside the notebook's copy; a name of no file is passed over.
+        """Copy a file to the same position beside the notebook's copy; skip a name of no file.
 
         Raises:
-            NotebookError: there is no room for the copy.
+            NotebookError: the file can't be copied, as when there is no space.
         """
         try:
             source = self._files.place(name)
@@ -122,7 +122,7 @@ class TidyService:
         return True
 
     def _placed(self, path: str, made: Path) -> str:
-        """Puts the new notebook beside the old one, under a name that is free; returns its path."""
+        """Write the new notebook beside the old one, under a free name, and return its path."""
         wanted = PurePosixPath(path.lstrip("/")).with_name(made.name)
         text = made.read_bytes()
         try:

@@ -1,11 +1,11 @@
-"""What the server and the side panel say to each other over the one WebSocket.
+"""The messages between the server and the side panel, over one WebSocket.
 
-TypeScript's types are generated from these messages, by
+The TypeScript types are generated from these messages, by
 `python -m dm_jupyter.server.protocol.typescript`.
 
-Messages of a run carry `run_id` and `seq`, which counts from 1 within the run. They are kept in
-the run's journal and sent again to whoever missed them: the panel's picture of a run is what they
-add up to. `seq` 0 marks an ephemeral message (pieces of text, meters), which nobody keeps.
+Messages of a run carry `run_id` and `seq`, which counts from 1 within the run. The run's journal
+keeps them, and a tab that missed some gets them again: the panel builds its view of a run from
+them. `seq` 0 marks an ephemeral message, such as a piece of text or a meter, which nobody keeps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the server says and nobody keeps."""
+"""The messages from the server that nobody keeps."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TextDelta(Tagged, frozen=True):
     step: int
     text: str
     is_whole: bool = False
-    """Whether this is the turn's whole text so far, sent to a tab that has just come."""
+    """Whether this is the turn's entire text so far, sent to a tab that has just attached."""
 
 
 class Phase(Tagged, frozen=True):
@@ -50,15 +50,15 @@ class Attached(Tagged, frozen=True):
 
     notebook_path: str
     is_owner: bool
-    """Whether this tab applies operations and saves; one tab a notebook does."""
+    """Whether this tab applies operations and saves; one tab per notebook does."""
     is_shared: bool
     """Whether the document is shared (real-time collaboration): the server writes it itself."""
     in_file: Mapping[str, int]
-    """Run id to the last `seq` whose operation the file on disk holds already."""
+    """The last `seq` whose operation the file on disk already contains, by run id."""
 
 
 class FileWritten(Tagged, frozen=True):
-    """The server wrote the notebook's file while no tab held it, or this one was cut off."""
+    """The server wrote the notebook's file while no tab had it open, or this one was cut off."""
 
     notebook_path: str
     in_file: Mapping[str, int]
@@ -66,18 +66,18 @@ class FileWritten(Tagged, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class WantedFile:
-    """A file that is read only when the person agrees."""
+    """A file that is read only if the person agrees."""
 
     name: str
     """As in `Ask`."""
     leads_to: str
-    """Its path on this machine."""
+    """Its path on the server's machine."""
 
 
 class FilesWanted(Tagged, frozen=True):
     """Code in the notebook's kernel asked a question about files, some of which it can't read.
 
-    It is worked on only when the person asks it: with these files, and where they lead as agreed.
+    It is answered only if the person asks it: with these files, and with their targets as agreed.
     """
 
     notebook_path: str
@@ -87,29 +87,29 @@ class FilesWanted(Tagged, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class DataCandidate:
-    """What a question may be about."""
+    """A file or table that a question may be about."""
 
     kind: Literal["file", "variable"]
     name: str
-    """Of a file as in `Ask`, or of a table in the kernel."""
+    """The name of a file as in `Ask`, or of a table in the kernel."""
 
 
 class Refused(Tagged, frozen=True):
-    """A request can't be granted."""
+    """A request was refused."""
 
     request_id: str
     reason: Literal[
         "kernel", "no_kernel", "busy", "file", "link", "data", "model", "notebook", "unknown"
     ]
-    """`kernel`: the notebook's kernel is not restricted, the person must choose. `no_kernel`: it
-    has none, as after an end of the server; the page starts one and asks again. `link`: files are
-    links, the person must agree to read where they lead. `data`: nothing says what the question is
-    about, or a word of it names nothing; the person must choose."""
+    """The reason. `kernel`: the notebook's kernel is not restricted, and the person must choose.
+    `no_kernel`: it has none, as after a restart of the server; the page starts one and asks again.
+    `link`: files are links, and the person must agree to read their targets. `data`: nothing says
+    what the question is about, or a word of it names nothing; the person must choose."""
     message: str
     files: tuple[WantedFile, ...] = ()
-    """For `link`: which, and where they lead."""
+    """For `link`: the links and their targets."""
     candidates: tuple[DataCandidate, ...] = ()
-    """For `data`: what may be meant, the best first."""
+    """For `data`: the files and tables that may be meant, the best first."""
 
 
 class KernelMeter(Tagged, frozen=True):
@@ -127,7 +127,7 @@ class KernelMeter(Tagged, frozen=True):
     processes: int
     process_limit: int
     files_left_out: tuple[FileChange, ...] = ()
-    """What kernel code did to files since, outside of a run, and the folder did not take."""
+    """Changes of files by kernel code outside of a run, since the last meter, that were refused."""
 
 
 class KernelEnded(Tagged, frozen=True):
@@ -136,7 +136,7 @@ class KernelEnded(Tagged, frozen=True):
     notebook_path: str
     kernel_id: str
     message: str
-    """Which limit, and what to do."""
+    """The limit that it met, and what to do."""
 
 
 EphemeralMessage = (

@@ -1,9 +1,9 @@
-"""What a run does to a notebook: a few operations, each on one cell that it names by its id.
+"""The operations of a run on a notebook, each on one cell that it names by its id.
 
-A run only inserts cells and fills the cells it inserted; no operation can reach a cell of the
-person's. Every face of the notebook (a JupyterLab tab, a shared document, the file) applies the
-same operations in the same order, so that they can be replayed after any break. Replaying one that
-was applied before changes nothing, but for outputs: those begin again with `ClearOutputs`.
+A run only inserts cells and fills the cells that it inserted: it never changes a cell of the
+person's. A JupyterLab tab, a shared document and the file apply the same operations in the same
+order, so that they can be replayed after any interruption. Replaying an applied operation changes
+nothing, except for outputs: those begin again with `ClearOutputs`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 MARK = "dm_jupyter"
-"""Key of a cell's metadata that marks it as ours: `{"run": ID, "role": "question" | …}`."""
+"""Metadata key of cells that a run wrote: `{"run": ID, "role": "question" | …}`."""
 
 
 class _Operation(Tagged, frozen=True, tag_field="op", forbid_unknown_fields=True):
-    """Strict: an operation with more than its fields would change more than it may."""
+    """An operation, decoded strictly: unknown fields could change more than it may."""
 
 
 class InsertCell(_Operation, frozen=True):
@@ -52,21 +52,21 @@ class InsertCell(_Operation, frozen=True):
 
 
 class SetSource(_Operation, frozen=True):
-    """New text for a cell of the run."""
+    """A new text for a cell of the run."""
 
     cell_id: str
     source: str
 
 
 class AppendOutput(_Operation, frozen=True):
-    """One more output, as an nbformat object; text of the stream that is last joins it."""
+    """One more output, as an nbformat object; text joins a last output of the same stream."""
 
     cell_id: str
     output: Mapping[str, Any]
 
 
 class ReplaceOutput(_Operation, frozen=True):
-    """Another content for the output at `index`, as `update_display_data` asks."""
+    """A new content for the output at `index`, as `update_display_data` requests."""
 
     cell_id: str
     index: int
@@ -74,7 +74,7 @@ class ReplaceOutput(_Operation, frozen=True):
 
 
 class ClearOutputs(_Operation, frozen=True):
-    """No outputs."""
+    """The removal of all outputs."""
 
     cell_id: str
 
@@ -88,7 +88,7 @@ class SetExecution(_Operation, frozen=True):
 
 
 class DeleteCell(_Operation, frozen=True):
-    """Takes a cell of the run out again, unless the person has changed its text since."""
+    """The removal of a cell of the run, unless the person has changed its text since."""
 
     cell_id: str
     if_source: str | None = None
@@ -96,10 +96,10 @@ class DeleteCell(_Operation, frozen=True):
 
 
 class FoldCell(_Operation, frozen=True):
-    """Folds a cell of the run away, unless the person has changed its text since.
+    """The folding of a cell of the run, unless the person has changed its text since.
 
-    It sets Jupyter's own marks for a hidden source and hidden outputs, and no other metadata. One
-    click in the notebook shows either again.
+    It sets Jupyter's own metadata for a hidden source and hidden outputs, and no other. One click
+    in the notebook shows either again.
     """
 
     cell_id: str
@@ -114,9 +114,9 @@ Operation = (
 
 
 def apply(operation: Operation, document: dict[str, Any]) -> None:
-    """Applies one operation to a notebook, an nbformat 4.5 object that is changed in place.
+    """Apply one operation to a notebook, an nbformat 4.5 object that is changed in place.
 
-    An operation on a cell that is not there (the person deleted it) changes nothing.
+    An operation on a cell that the person has deleted changes nothing.
     """
     cells: list[dict[str, Any]] = document["cells"]
     if isinstance(operation, InsertCell):
@@ -140,7 +140,7 @@ def _fill(operation: Operation, cell: dict[str, Any]) -> None:
             if _text(cell["source"]) == source:
                 cell["metadata"] |= folded_marks(cell["cell_type"], cell["metadata"].get("jupyter"))
         case _ if cell["cell_type"] != "code":
-            pass  # the person has turned it into text, which has no outputs and does not run
+            pass  # the person has turned it into a text cell, which has no outputs
         case AppendOutput(output=output):
             append_output(cell["outputs"], output)
         case ReplaceOutput(index=index, output=output) if index < len(cell["outputs"]):
@@ -152,7 +152,7 @@ def _fill(operation: Operation, cell: dict[str, Any]) -> None:
 
 
 def append_output(outputs: list[dict[str, Any]], output: Mapping[str, Any]) -> None:
-    """Adds an output in place; neighbouring pieces of one stream become one."""
+    """Add an output in place; neighbouring pieces of one stream are joined."""
     last = outputs[-1] if outputs else None
     joins = (
         last is not None
@@ -166,9 +166,9 @@ def append_output(outputs: list[dict[str, Any]], output: Mapping[str, Any]) -> N
 
 
 def _own(output: Mapping[str, Any]) -> dict[str, Any]:
-    """The output as a document's own, which may be changed; what its media types hold is shared.
+    """Return a shallow copy of an output, for a document to change; its media data are shared.
 
-    Nobody changes that, and a copy of a large one would hold up the event loop.
+    Nobody changes the media data, and a copy of large ones would block the event loop.
     """
     return {
         name: dict(part) if isinstance(part, Mapping) else part for name, part in output.items()
@@ -184,7 +184,7 @@ def _insert(operation: InsertCell, cells: list[dict[str, Any]]) -> None:
 
 
 def new_cell(operation: InsertCell) -> dict[str, Any]:
-    """Returns the cell to insert, as an nbformat object."""
+    """Return the cell to insert, as an nbformat object."""
     cell: dict[str, Any] = {
         "id": operation.cell_id,
         "cell_type": operation.cell_type,

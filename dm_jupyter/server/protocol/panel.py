@@ -1,4 +1,4 @@
-"""What the side panel says to the server."""
+"""The messages from the side panel to the server."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
 ]
 
 Approval = Literal["ask", "risky", "auto"]
-"""Which cells wait for the person: all of them, those that the screen marks, none."""
+"""The cells that wait for the person: all of them, those that the screen marks, none."""
 Decision = Literal["approve", "skip"]
 KernelChoice = Literal["restricted", "own"]
-MOST_TRIES = 9
+MOST_TRIES = 9  # more cost a lot and rarely change a vote
 MOST_TURN_TOKENS = 32_000
 MOST_CELLS = 400
 _MOST_CELL_CHARS = 20_000
 _MOST_FIGURES, _MOST_FIGURE_CHARS = 200, 1_000_000
-"""Of all cells together."""
+"""Most figures, and most characters of them, in all cells together."""
 MOST_TEMPERATURE = 2.0
-"""Of one question; more cost a lot and change a vote seldom."""
+"""Highest sampling temperature of a question."""
 
 
 class Attach(Tagged, frozen=True):
@@ -51,9 +51,9 @@ class Attach(Tagged, frozen=True):
 
     notebook_path: str
     client_id: str
-    """Names the browser tab for as long as it lives."""
+    """The id of the browser tab for as long as it exists."""
     seen: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """Run id to the last `seq` that this tab has; what comes after it is sent again."""
+    """The last `seq` that this tab has, by run id; later messages are sent again."""
 
 
 class Renamed(Tagged, frozen=True):
@@ -84,7 +84,7 @@ class Ask(Tagged, frozen=True):
     notebook_path: str
     question: str
     files: tuple[str, ...] = ()
-    """Paths of data files, below the server's root as the contents API gives them."""
+    """Paths of data files below the server's root, as the contents API names them."""
     variables: tuple[str, ...] = ()
     """Names of DataFrames in the kernel that the question is about."""
     after: tuple[str, ...] = ()
@@ -95,24 +95,24 @@ class Ask(Tagged, frozen=True):
     kernel: KernelChoice = "restricted"
     """`own` lets the run use a kernel that is not restricted."""
     agreed: tuple[str, ...] = ()
-    """Where links among the files lead, of which the person has said that they may be read."""
+    """Targets of links among the files that the person allowed to be read."""
     without_data: bool = False
     """Whether the person says that the question is about none of their data."""
     tries: int = 1
-    """How often the question is tried, 1 to 9: above 1 in fresh kernels first, and then the answer
-    that most tries give is worked out in the notebook."""
+    """Number of attempts, 1 to 9. More than one run first in fresh kernels; then the answer that
+    most attempts give is worked out in the notebook."""
     dialect: str = "auto"
-    """The form in which the model is asked; `auto` for the one that suits it."""
+    """The dialect in which the model is asked; `auto` for the one that suits it."""
     turn_tokens: int = 0
-    """The most tokens of one turn; 0 for the server's own limit."""
+    """Most tokens of one turn; 0 for the server's own limit."""
     temperature: float | None = None
-    """Of the sampling, 0 to 2; `None` for the server's own."""
+    """Sampling temperature, 0 to 2; `None` for the server's own."""
     cells: tuple[NotebookCell, ...] = ()
     """The notebook around the selected cell, as the tab shows it; long texts are cut."""
     selected: int = -1
-    """Place of the selected cell among them; -1 for none."""
+    """Index of the selected cell in `cells`; -1 for none."""
     withheld: tuple[PartKind, ...] = ()
-    """What of the notebook the model is not told."""
+    """Parts of the notebook that the model is not shown."""
     pictures: bool = False
     """Whether figures may be sent as pictures to an endpoint outside of the server's machine."""
 
@@ -139,14 +139,14 @@ def _is_long(cell: NotebookCell) -> bool:
 
 
 class Tells(Tagged, frozen=True):
-    """What the person's settings switch off; sent with each connection, and when it changes."""
+    """The parts that the person's settings switch off; sent on connection, and on each change."""
 
     withheld: tuple[PartKind, ...]
-    """As in `Ask`; a question that `%%analyze` hands over follows it."""
+    """As in `Ask`; it applies to questions that `%%analyze` hands over."""
 
 
 class ReadAhead(Tagged, frozen=True):
-    """A question about these files is being written; a model on this machine may read them."""
+    """A question about these files is being typed; a local model may read them ahead."""
 
     notebook_path: str
     files: tuple[str, ...]
@@ -161,27 +161,27 @@ class Ack(Tagged, frozen=True):
     run_id: str
     seq: int
     is_saved: bool = False
-    """Whether the file on disk holds them too."""
+    """Whether the file on disk contains them too."""
 
 
 class Stop(Tagged, frozen=True):
-    """End the run: interrupts the cell, then kills the kernel if it does not listen."""
+    """A request to end the run: interrupt the cell, then kill the kernel if it does not react."""
 
     run_id: str
 
 
 class Decide(Tagged, frozen=True):
-    """The person's word on a cell that waits."""
+    """The person's decision on a cell that waits."""
 
     run_id: str
     cell_id: str
     decision: Decision
     source: str | None = None
-    """The cell's text as the person changed it; `None` leaves it."""
+    """The cell's text as the person changed it; `None` leaves it unchanged."""
 
 
 class DecideFiles(Tagged, frozen=True):
-    """The person's word on what a cell did to files, as `FilesWait` shows it."""
+    """The person's decision on a cell's changes of files, as `FilesWait` shows them."""
 
     run_id: str
     cell_id: str
@@ -189,19 +189,19 @@ class DecideFiles(Tagged, frozen=True):
 
 
 class OwnCell(Tagged, frozen=True):
-    """The person runs a cell of theirs: from now on the kernel writes for them again."""
+    """The person runs a cell of their own: from now on the kernel writes for them again."""
 
     notebook_path: str
 
 
 class Undo(Tagged, frozen=True):
-    """Take out what an ended run wrote, but no cell that the person has changed."""
+    """A request to remove what an ended run wrote, except cells that the person has changed."""
 
     run_id: str
 
 
 class Rebuild(Tagged, frozen=True):
-    """Run the notebook's cells that had worked again, in the kernel that is empty now."""
+    """A request to run the notebook's successful cells again, in a kernel that is empty now."""
 
     run_id: str
 

@@ -1,4 +1,4 @@
-"""What the server says of a run and keeps in its journal."""
+"""The messages from the server about a run, which its journal keeps."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class RunOpened(Tagged, frozen=True):
-    """A run began."""
+    """A run has started."""
 
     run_id: str
     seq: int
@@ -47,15 +47,15 @@ class RunOpened(Tagged, frozen=True):
     max_seconds: float
     max_cells: int
     tries: int = 1
-    """How often the question is tried."""
+    """Number of attempts."""
     variables: tuple[str, ...] = ()
     """Names of DataFrames in the kernel that the question is about."""
     endpoint: str = ""
-    """Where the model answers, as it may be shown; empty for this machine."""
+    """Address of the model, safe to show; empty for this machine."""
 
 
 class ContextTold(Tagged, frozen=True):
-    """What the model is told beside the question."""
+    """The context that the model is shown besides the question."""
 
     run_id: str
     seq: int
@@ -82,7 +82,7 @@ class Operated(Tagged, frozen=True):
 
 
 class CellOpened(Tagged, frozen=True):
-    """The turn's code stands in the notebook; it runs at once, or waits for the person."""
+    """The turn's code is in the notebook; it runs at once, or waits for the person."""
 
     run_id: str
     seq: int
@@ -92,7 +92,7 @@ class CellOpened(Tagged, frozen=True):
     thought: str
     language: str
     waits_because: str = ""
-    """Why the person is asked; empty when it runs at once."""
+    """Why the person is asked; empty if it runs at once."""
 
 
 class CellDecided(Tagged, frozen=True):
@@ -107,7 +107,7 @@ class CellDecided(Tagged, frozen=True):
 
 
 class FilesWait(Tagged, frozen=True):
-    """A cell has run, and what it did to files of the folder waits for the person's yes."""
+    """A cell has run, and its changes of files in the folder wait for the person's approval."""
 
     run_id: str
     seq: int
@@ -140,15 +140,15 @@ class CellClosed(Tagged, frozen=True):
     seconds: float
     peak_bytes: int | None
     message: str
-    """Which limit it met, and what to do."""
+    """The limit that it met, and what to do."""
     state_lost: bool
     """Whether the kernel's variables are gone."""
     files: tuple[FileChange, ...] = ()
-    """What the cell did to files of the notebook's folder."""
+    """The cell's changes of files in the notebook's folder."""
     cut_bytes: int = 0
     """Bytes of its output that were not kept."""
     facts: tuple[str, ...] = ()
-    """What it did to the data, in words, where that is more than a filter that kept rows."""
+    """The cell's effects on the data, in words, if they are more than a filter that kept rows."""
 
 
 class StepClosed(Tagged, frozen=True):
@@ -161,11 +161,11 @@ class StepClosed(Tagged, frozen=True):
     action: Literal["cell", "answer", "void"]
     thought: str
     tokens: int
-    """Sampled in this turn."""
+    """Tokens sampled in this turn."""
     seconds: float
-    """Spent sampling in this turn."""
+    """Time spent sampling in this turn."""
     reasoning: str = ""
-    """What the model thought beside the turn, cut to size; no part of the notebook."""
+    """The model's reasoning outside of the turn, shortened; not part of the notebook."""
 
 
 class RunClosed(Tagged, frozen=True):
@@ -182,26 +182,26 @@ class RunClosed(Tagged, frozen=True):
     turns: int
     cells: int
     tokens: int
-    """Sampled for the run, its tries included."""
+    """Tokens sampled for the run, including its attempts."""
     seconds: float
     agreeing: int = 0
-    """Tries that say what the answer says; 0 where there was one try, or no answer."""
+    """Attempts that agree with the answer; 0 if there was one attempt, or no answer."""
     tries: int = 0
-    """That ran behind the scenes; 0 where there was none."""
+    """Attempts that ran in fresh kernels; 0 if there were none."""
     others: tuple[str, ...] = ()
-    """What the tries said that said something else, shortened."""
+    """Answers of the attempts that disagree, shortened."""
     rests_on: str = ""
-    """A sentence that says which data the answer rests on that are not there; empty for none."""
+    """A sentence on the absent data that the answer rests on; empty if there are none."""
     numbers: tuple[AnswerNumber, ...] = ()
     """The numbers of a free answer, with the cells that they come from."""
     shown: str | None = None
-    """The answer as people read it; `None` where that is as the model stated it."""
+    """The answer as people read it; `None` if that is what the model stated."""
     ending: tuple[str, ...] = ()
-    """What a person reads below the answer of a cleaning or a chart, a sentence each."""
+    """Sentences below the answer of a cleaning or a chart."""
 
 
 class RunUndone(Tagged, frozen=True):
-    """The run's cells are out of the notebook again."""
+    """The run's cells were removed from the notebook."""
 
     run_id: str
     seq: int

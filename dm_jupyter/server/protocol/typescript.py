@@ -1,4 +1,4 @@
-"""Writes the protocol's types for the panel: `python -m dm_jupyter.server.protocol.typescript`."""
+"""Generator of the panel's protocol types: `python -m dm_jupyter.server.protocol.typescript`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PARTS = (
     ContextPart,
     AnswerNumber,
 )
-"""What messages hold."""
+"""Classes of values inside messages."""
 _ALIASES: dict[str, Any] = {
     "Approval": protocol.Approval,
     "Decision": protocol.Decision,
@@ -49,7 +49,7 @@ _ALIASES: dict[str, Any] = {
 
 
 def source() -> str:
-    """Returns the whole TypeScript file."""
+    """Return the text of the TypeScript file."""
     parts = [_HEAD]
     parts += [f"export type {name} = {_literals(alias)};\n" for name, alias in _ALIASES.items()]
     parts += [_interface(kind) for kind in (*_PARTS, *get_args(operations.Operation))]
@@ -97,7 +97,7 @@ def _literals(hint: Any) -> str:
 
 
 def main() -> int:
-    """Writes the file, or with `--check` says whether it is up to date; returns the exit code."""
+    """Write the file, or check with `--check` that it is up to date; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
     check = parser.parse_args().check

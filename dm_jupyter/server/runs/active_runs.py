@@ -1,4 +1,4 @@
-"""The runs that work now: begun, steered, and kept when they have ended."""
+"""Active runs: started, steered, and kept when they have ended."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class ActiveRuns:
-    """At most one run in each notebook, and nothing else beside it."""
+    """The active runs: at most one per notebook, and no other work beside it."""
 
     def __init__(
         self,
@@ -37,14 +37,14 @@ class ActiveRuns:
         history: RunHistory,
         tasks: Tasks,
     ) -> None:
-        """Begins with none.
+        """Start with no runs.
 
         Args:
             preparation: finds what a question needs.
             open_notebooks: the open notebooks.
             kernels: the kernels of open notebooks.
             models: the models that answer.
-            history: where runs are kept.
+            history: the past runs.
             tasks: keeps the tasks of the runs.
         """
         self._preparation = preparation
@@ -57,19 +57,19 @@ class ActiveRuns:
         self._reserved = NotebookLocks()
 
     def __contains__(self, run_id: str) -> bool:
-        """Whether the run goes on."""
+        """Whether the run is active."""
         return run_id in self._runs
 
     def __len__(self) -> int:
-        """How many runs go on."""
+        """Return the number of active runs."""
         return len(self._runs)
 
     def within(self, path: str) -> list[Run]:
-        """Returns the runs that work in a notebook."""
+        """Return the runs that work in a notebook."""
         return [run for run in self._runs.values() if run.ask.notebook_path == path]
 
     def steer(self, message: Stop | Decide | DecideFiles) -> None:
-        """Passes a person's word on to its run, if that goes on."""
+        """Pass a person's decision on to its run, if that is active."""
         run = self._runs.get(message.run_id)
         if run is None:  # it has ended meanwhile
             return
@@ -82,13 +82,13 @@ class ActiveRuns:
                 run.decide_files(message)
 
     def rename(self, old_path: str, new_path: str) -> None:
-        """The notebook has another path now."""
+        """Move a notebook's runs and reservations to its new path."""
         self._reserved.rename(old_path, new_path)
         for run in self.within(old_path):
             run.rename(new_path)
 
     async def end(self, why: str) -> None:
-        """Stops all runs, and returns when they have ended."""
+        """Stop all runs, and return when they have ended."""
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         for run in list(self._runs.values()):
             run.stop(why)
@@ -96,10 +96,10 @@ class ActiveRuns:
             await asyncio.wait(tasks)
 
     def refuse_busy(self, path: str) -> None:
-        """Lets nothing begin in a notebook where something works already.
+        """Refuse to start work in a notebook where other work is in progress.
 
         Raises:
-            RefusedError: something does.
+            RefusedError: a run works in the notebook, or it is reserved.
         """
         if self.within(path):
             raise RefusedError("busy", "a run still works in this notebook: stop it, or wait")
@@ -107,22 +107,22 @@ class ActiveRuns:
             raise RefusedError("busy", "a run begins here, or the cells are run again: wait")
 
     def hold(self, path: str) -> AbstractContextManager[Reservation]:
-        """Returns what keeps a notebook from all other work for as long as its block lasts."""
+        """Return a context manager that reserves a notebook against other work."""
         return self._reserved.hold(path)
 
     def ask(self, ask: Ask, alive: Alive | None = None) -> Coroutine[Any, Any, Run]:
-        """Reserves the notebook, and returns what begins the run there.
+        """Reserve the notebook, and return a coroutine that starts the run there.
 
-        The notebook is reserved at once: a rename that comes before the first step of the
-        coroutine takes the question along.
+        The notebook is reserved at once: a rename before the coroutine's first step also moves the
+        question.
 
         Args:
             ask: the question.
             alive: the variables of a kernel that is busy with asking; `None` asks the kernel.
 
         Raises:
-            RefusedError: something works in the notebook; the coroutine raises it where the
-                question can't begin for another reason.
+            RefusedError: the notebook is busy; the coroutine raises it if the question can't be
+                worked on for another reason.
         """
         self.refuse_busy(ask.notebook_path)
         reserved = ExitStack()

@@ -1,7 +1,7 @@
-"""What goes on between open notebooks and their kernels.
+"""The connections between open notebooks and their kernels.
 
-The tabs of a notebook are told how much its kernel uses, and that it has ended. An empty kernel is
-filled again. A question that a cell hands over becomes a run.
+The tabs of a notebook get its kernel's usage, and its end. An empty kernel is rebuilt from the
+notebook's cells. A question that a cell hands over becomes a run.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _CLICK = (
 
 
 class KernelMonitor:
-    """Of all open notebooks."""
+    """The monitor of the kernels of all open notebooks."""
 
     def __init__(self, open_notebooks: OpenNotebooks, kernels: KernelRegistry) -> None:
-        """Begins to hear of kernels that end.
+        """Subscribe to kernels that end.
 
         Args:
             open_notebooks: the open notebooks.
@@ -56,17 +56,17 @@ class KernelMonitor:
         self._kernels = kernels
         self._tasks = Tasks()
         self._watched: set[str] = set()
-        """Paths of the notebooks whose kernels' meters are published."""
+        """Paths of the notebooks with a published kernel meter."""
         kernels.on_death = self._died
 
     def watch(self, open_notebook: OpenNotebook) -> None:
-        """Publishes the meter of the notebook's kernel for as long as a tab is there."""
+        """Publish the meter of the notebook's kernel for as long as it has a tab."""
         if open_notebook.notebook_path not in self._watched:
             self._watched.add(open_notebook.notebook_path)
             self._tasks.spawn(self._watch(open_notebook))
 
     async def close(self) -> None:
-        """Ends it."""
+        """End the monitor's tasks."""
         await self._tasks.close()
 
     async def _watch(self, open_notebook: OpenNotebook) -> None:
@@ -93,7 +93,7 @@ class KernelMonitor:
 
 
 class KernelQuestions:
-    """The questions that cells with `%%analyze` hand over, from inside the kernels."""
+    """The questions that cells with `%%analyze` hand over from inside the kernels."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class KernelQuestions:
         models: ModelPool,
         tasks: Tasks,
     ) -> None:
-        """Begins to hear of kernels that are attached to.
+        """Subscribe to new attachments to kernels.
 
         Args:
-            runs: begins those of the questions.
+            runs: the active runs, which start those of the questions.
             files: the data files of the server.
             open_notebooks: the open notebooks.
             kernels: their kernels.
             models: the models that answer.
-            tasks: keeps what is done for a question.
+            tasks: keeps the background work for questions.
         """
         self._runs = runs
         self._files = files
@@ -124,7 +124,7 @@ class KernelQuestions:
         kernels.on_attached = self._listen
 
     def _listen(self, kernel_id: str, kernel: AttachedKernel) -> None:
-        """Hears what `%%analyze` hands over in this kernel."""
+        """Subscribe to the questions that `%%analyze` hands over in this kernel."""
         channel = kernel.channel
         handoffs = Handoffs(
             lambda data: self._handed_over(kernel_id, data),
@@ -172,9 +172,10 @@ class KernelQuestions:
 
 
 async def rebuild(contents: Any, path: str, kernel: AttachedKernel) -> AsyncIterator[str]:
-    """Yields a line of progress a cell; the outputs in the notebook stay as they are.
+    """Run a notebook's successful cells again, and yield a line of progress for each.
 
-    Cells that ask the analyst are left out, which the last line says.
+    The outputs in the notebook stay as they are. Cells that ask the analyst are left out, which the
+    last line says.
 
     Raises:
         SandboxError: the kernel can't run cells.

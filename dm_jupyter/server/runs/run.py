@@ -1,4 +1,4 @@
-"""One run: a question, from the person's Enter to the last message of its journal."""
+"""One run of a question, from the person's Enter to the last message of its journal."""
 
 from __future__ import annotations
 
@@ -69,22 +69,22 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """Where a run works."""
+    """The kernel, files, context and settings of a run."""
 
     kernel_id: str
     is_restricted: bool
     notebook_folder: Path
     files: tuple[Path, ...] = ()
-    """The data files, as they lie on this machine."""
+    """The paths of the data files on this machine."""
     told: tuple[ContextPart, ...] = ()
-    """What the model should know besides the files: earlier answers, the notebook around it."""
+    """What the model is shown besides the files: earlier answers, the notebook around it."""
     settings: RunSettings = field(default_factory=RunSettings)
     file_states: Mapping[str, str] = field(default_factory=dict)
-    """Of the data files as the question found them, for `Memory.files`."""
+    """States of the data files at the time of the question, for `Memory.files`."""
 
 
 class Run:
-    """Drives the loop for one question; everything it does goes through its journal."""
+    """The loop for one question; everything it does goes through its journal."""
 
     def __init__(
         self,
@@ -95,20 +95,20 @@ class Run:
         models: ModelPool,
         publish: Callable[[ServerMessage], None],
     ) -> None:
-        """Starts nothing yet.
+        """Prepare the run; `start` starts it.
 
         Args:
             ask: the question.
-            context: where the run works.
-            journal: a new one, to which whoever follows the run listens.
+            context: the run's kernel, files, context and settings.
+            journal: a new journal, whose listeners follow the run.
             kernels: the kernels of open notebooks.
             models: the models that answer.
-            publish: takes ephemeral messages, such as pieces of text.
+            publish: sends ephemeral messages, such as pieces of text.
         """
         self.ask = ask
         self.journal = journal
         self._choice = models.choice(ask.model)
-        """Chosen once: another endpoint may be the default one before the run is ready."""
+        """The model, chosen once: the default endpoint may change before the run is ready."""
         self._context = replace(context, settings=_settings_of(ask, context.settings))
         self._kernels = kernels
         self._models = models
@@ -123,9 +123,9 @@ class Run:
         self._progress = _Progress(journal, self._notebook, publish)
         self._tries = Tries(ask.tries, self._context.settings)
         self._names: dict[str, Path] = {}
-        """How the code calls each data file, to where it lies."""
+        """Each data file's name in code, with its path."""
         self.task: asyncio.Task[None] | None = None
-        """The running run; it never raises."""
+        """The task of the run, which never raises."""
         self.summary = Summary(
             run_id=journal.run_id,
             notebook_path=ask.notebook_path,
@@ -135,11 +135,11 @@ class Run:
             model=self._choice.model,
             endpoint=shown_address(self._choice.base_url),
         )
-        """What a list shows of the run, now."""
+        """The current summary of the run, for a list."""
         self._why_stopped = ""
 
     def start(self) -> asyncio.Task[None]:
-        """Announces the run and starts it; the task ends with the run and never raises.
+        """Announce the run and start it; the task ends with the run and never raises.
 
         Raises:
             NotebookError: the journal can't be written.
@@ -167,42 +167,42 @@ class Run:
         return self.task
 
     def rename(self, notebook_path: str) -> None:
-        """The run's notebook has another path now."""
+        """Move the run to its notebook's new path."""
         self.ask = self.ask.replaced(notebook_path=notebook_path)
         self.summary = replace(self.summary, notebook_path=notebook_path)
 
     def stop(self, why: str = "") -> None:
-        """Ends the run: the sampling at once, a running cell by an interrupt, then by force."""
+        """End the run: stop sampling at once, and a running cell by interrupt, then by force."""
         self._why_stopped = why
         if self.task is not None:
             self.task.cancel()
 
     def decide(self, decision: Decide) -> bool:
-        """Takes the person's word on a waiting cell; returns whether one waited."""
+        """Apply the person's decision on a waiting cell, and return whether one waited."""
         return self._approvals.decide(decision)
 
     def decide_files(self, decision: DecideFiles) -> None:
-        """Takes the person's word on what a cell did to files."""
+        """Apply the person's decision on a cell's changes of files."""
         self._approvals.decide_files(decision)
 
     @property
     def written(self) -> tuple[str, ...]:
-        """The ids of the cells that it has put into the notebook, the last first."""
+        """The ids of the cells that it has inserted into the notebook, the last first."""
         return self._notebook.written
 
     @property
     def trajectory(self) -> Trajectory | None:
-        """The turns so far, and how it ended; `None` before the files are read."""
+        """The turns so far, and the run's end; `None` before the files are read."""
         return self._progress.trajectory
 
     @property
     def ephemeral(self) -> TextDelta | None:
-        """The text of the turn that is being sampled, for a tab that has just come."""
+        """The text of the turn that is being sampled, for a tab that has just attached."""
         return self._progress.ephemeral
 
     @property
     def memory(self) -> Memory:
-        """What is kept of the run for the questions after it, once it has ended."""
+        """What is kept of the run for later questions, once it has ended."""
         return Memory(
             cells=self._notebook.code_cells,
             figures=figures_shown(self.trajectory) if self.trajectory is not None else (),
@@ -211,7 +211,7 @@ class Run:
         )
 
     async def _main(self) -> None:
-        """The boundary of a run: whatever breaks in it is its own end and nobody else's."""
+        """Run to the end; any fault ends this run, and no other."""
         started = asyncio.get_running_loop().time()
         where = self.summary.endpoint
         trajectory = Trajectory(self._task_of(()), "markdown", endpoint=where)
@@ -249,11 +249,11 @@ class Run:
             )
             fault = self._progress.fault
             if fault is not None:
-                raise fault  # past the pool of models, which must know when one is gone
+                raise fault  # through the model pool, which must notice when a model is gone
             return trajectory
 
     async def _chosen(self, start: Trajectory, model: Policy) -> tuple[Policy, RunSettings]:
-        """What drives the notebook: the model, or what the best of several tries said."""
+        """Return the policy for the notebook: the model, or a replay of the best attempt."""
         context, settings = self._context, self._context.settings
         if self._tries.count == 1:
             return model, settings
@@ -283,7 +283,7 @@ class Run:
         task = self._task_of(tuple(self._names.values()))
         workspace = self._kernels.directory.workspace(context.kernel_id, context.notebook_folder)
         self._notebook.begin(task, data_context.databases, self.ask.after, workspace)
-        # The files come first: what is alike in all questions of a notebook is read once.
+        # The files come first: the common start of a notebook's prompts is read only once.
         parts = tuple(
             part for part in (ContextPart("data", data_context.text), *context.told) if part.text
         )
@@ -328,7 +328,7 @@ class Run:
 
 
 class _Progress:
-    """How far a run's loop is: told to the tabs as it goes, and kept in the journal."""
+    """The progress of a run's loop, sent to the tabs and kept in the journal."""
 
     def __init__(
         self, journal: Journal, notebook: LiveNotebook, publish: Callable[[ServerMessage], None]
@@ -338,7 +338,7 @@ class _Progress:
         self._publish = publish
         self.trajectory: Trajectory | None = None
         self.fault: Exception | None = None
-        """What ended the loop, if something broke."""
+        """The fault that ended the loop, if there was one."""
         self.is_sampling = False
         self._step = 0
         """Number of the turn that is being sampled; 0 before the first."""
@@ -346,22 +346,22 @@ class _Progress:
 
     @property
     def ephemeral(self) -> TextDelta | None:
-        """The text of the turn that is being sampled, for a tab that has just come."""
+        """The text of the turn that is being sampled, for a tab that has just attached."""
         if not self.is_sampling:
             return None
         return TextDelta(self._journal.run_id, 0, self._step, "".join(self._text), is_whole=True)
 
     def phase(self, text: str) -> None:
-        """Tells the tabs what the run does now."""
+        """Show the tabs what the run does now."""
         self._publish(Phase(self._journal.run_id, 0, text))
 
     def keep(self, write: Callable[[], object]) -> None:
-        """Writes where nothing may be raised; a full disk ends the run at its next cell."""
+        """Write without raising a `NotebookError`; a full disk ends the run at its next cell."""
         with contextlib.suppress(NotebookError):
             write()
 
     def on_event(self, event: Event) -> None:
-        """Hears what the loop does."""
+        """Handle one event of the loop."""
         match event:
             case TextSampled(text):
                 self._sampled(text)
@@ -411,13 +411,13 @@ class _Progress:
 
 
 def _shown(trajectory: Trajectory) -> str | None:
-    """The answer as people read it, where that is not as it was stated."""
+    """Return the answer as people read it; `None` if that is what the model stated."""
     shown = shown_answer(trajectory).text
     return None if shown == (trajectory.answer or "") else shown
 
 
 def _settings_of(ask: Ask, settings: RunSettings) -> RunSettings:
-    """The server's settings with what the person chose for themselves."""
+    """Return the server's settings with the person's own choices."""
     settings = replace(settings, shows_pictures=ask.pictures)
     if ask.turn_tokens:
         settings = replace(settings, turn_tokens=ask.turn_tokens)

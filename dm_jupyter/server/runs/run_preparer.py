@@ -1,10 +1,9 @@
-"""What a question needs before its run begins: a kernel, files that are there, what was told.
+"""The preparation of a run: a kernel, existing files, the context, and a prefetched prompt.
 
-And a model that has read ahead. On a processor a model reads some 40 tokens a second, so that a
-file's profile alone takes a quarter of a minute. While a person writes, that time is free: the
-profile is sent with an empty question, and the engine keeps what it has read for the conversation
-that begins alike. Only a model on this machine reads ahead: nothing goes to an endpoint before the
-person sends it.
+On a CPU a model reads some 40 tokens a second, so that a file's profile alone takes a quarter of a
+minute. That time is free while a person types. The profile is sent with an empty question, and the
+engine caches it for the conversation with the same beginning. Only a model on this machine
+prefetches: nothing goes to an endpoint before the person sends it.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ _What = tuple[str, tuple[str, ...], ModelChoice]
 
 
 class RefusedError(Exception):
-    """A question that can't be worked on; its text says why and what to do."""
+    """A question that can't be worked on; the text says why and what to do."""
 
     def __init__(
         self,
@@ -70,11 +69,11 @@ class RefusedError(Exception):
         files: Iterable[WantedFile] = (),
         candidates: Iterable[DataCandidate] = (),
     ) -> None:
-        """Makes the refusal.
+        """Create the refusal.
 
         Args:
             reason: as `Refused.reason`.
-            message: for the person.
+            message: the message for the person.
             files: as `Refused.files`.
             candidates: as `Refused.candidates`.
         """
@@ -85,7 +84,7 @@ class RefusedError(Exception):
 
 
 class RunPreparer:
-    """Finds all of it, or says why the question can't be worked on."""
+    """The preparation of a question's run, or the reason why it can't be worked on."""
 
     def __init__(
         self,
@@ -96,15 +95,15 @@ class RunPreparer:
         settings: RunSettings,
         cancel_prefetch: Callable[[Ask], None],
     ) -> None:
-        """Looks at nothing yet.
+        """Store the parts; nothing is prepared yet.
 
         Args:
             kernels: the kernels of open notebooks.
             models: the models that answer.
             files: the data files of the server.
-            history: what was asked before.
-            settings: limits of each run.
-            cancel_prefetch: called as soon as nothing refuses a question any more.
+            history: the past runs.
+            settings: the limits of each run.
+            cancel_prefetch: called as soon as nothing can refuse the question any more.
         """
         self._kernels = kernels
         self._models = models
@@ -114,11 +113,11 @@ class RunPreparer:
         self._make_way = cancel_prefetch
 
     async def context_for(self, ask: Ask, told: Alive | None = None) -> tuple[Ask, RunContext]:
-        """Returns the question with the files that it means, and where its run works.
+        """Return the question with the files that it means, and the context of its run.
 
         Args:
             ask: the question.
-            told: the kernel's variables, where the kernel has said them itself.
+            told: the kernel's variables, if the kernel has sent them itself.
 
         Raises:
             RefusedError: something is missing; the error says what.
@@ -134,7 +133,7 @@ class RunPreparer:
         asked = [told] if told is not None else []
 
         async def alive() -> Alive:
-            """The kernel's variables: it is asked once, and only where they matter."""
+            """Return the kernel's variables; the kernel is asked once, and only if they matter."""
             if not asked:
                 asked.append(await self._alive(ask, kernel_id))
             return asked[0]
@@ -164,7 +163,7 @@ class RunPreparer:
         return ask, context
 
     async def preview(self, ask: Ask) -> tuple[ContextPart, ...]:
-        """Returns what the model would be told besides the files of the question."""
+        """Return what the model would be shown besides the files of the question."""
         kernel_id = ""
         with contextlib.suppress(NoKernelError):
             kernel_id = await self._kernels.directory.kernel_of(ask.notebook_path)
@@ -175,13 +174,13 @@ class RunPreparer:
         return await self._told(ask, alive, await self._now(ask, kernel_id))
 
     async def _now(self, ask: Ask, kernel_id: str) -> Memory:
-        """The kernel and the files that the question finds."""
+        """Return the kernel and the files at the time of the question."""
         states = await asyncio.to_thread(self._files.states, ask.files)
         return Memory(kernel=self._kernels.directory.process_of(kernel_id), files=states)
 
     async def _alive(self, ask: Ask, kernel_id: str) -> Alive:
-        """The variables of the kernel, as far as the model may be told of them."""
-        # Tries in fresh kernels have none.
+        """Return the kernel's variables; none if the model may not be shown them."""
+        # Attempts in fresh kernels have none.
         is_told = "variables" not in ask.withheld or ask.variables
         if ask.tries > 1 or not is_told:
             return Alive()
@@ -190,7 +189,7 @@ class RunPreparer:
     async def _told(
         self, ask: Ask, asked: Callable[[], Awaitable[Alive]], now: Memory
     ) -> tuple[ContextPart, ...]:
-        """What the model is told besides the files of the question."""
+        """Return what the model is shown besides the files of the question."""
         async with asyncio.TaskGroup() as tasks:  # the kernel is asked while files are read
             near = tasks.create_task(asyncio.to_thread(self._files_near, ask))
             past = tasks.create_task(asyncio.to_thread(self._history.memories, ask.notebook_path))
@@ -210,7 +209,7 @@ class RunPreparer:
         return (*runs, *tables_told(named), *around)
 
     def _files_near(self, ask: Ask) -> list[tuple[str, int]]:
-        """Data files in the notebook's folder that the question is not about, with their sizes."""
+        """Return data files in the notebook's folder beside the question's, with their sizes."""
         folder = posixpath.dirname(ask.notebook_path.lstrip("/"))
         found = self._files.search.matching("", folder, _MOST_FILES + len(ask.files)).paths
         return [
@@ -236,11 +235,11 @@ class RunPreparer:
         return kernel_id, is_restricted
 
     async def _meant(self, ask: Ask, alive: Callable[[], Awaitable[Alive]]) -> Ask:
-        """Returns the question with the files and tables that it names or plainly means.
+        """Return the question with the files and tables that it names or plainly means.
 
         Args:
             ask: the question.
-            alive: tells the kernel's variables.
+            alive: returns the kernel's variables.
 
         Raises:
             RefusedError: a word of it names nothing, or nothing says what it is about.
@@ -251,7 +250,7 @@ class RunPreparer:
         if not words and (ask.files or ask.variables):
             return ask
         path = ask.notebook_path
-        # Tries in fresh kernels have no tables.
+        # Attempts in fresh kernels have no tables.
         names = [str(table["name"]) for table in (await alive()).tables]
         folder = posixpath.dirname(path.lstrip("/"))
         meaning = await asyncio.to_thread(
@@ -266,7 +265,7 @@ class RunPreparer:
         return ask if ask.files or ask.variables else await self._meant_before(ask, names)
 
     async def _meant_before(self, ask: Ask, tables: list[str]) -> Ask:
-        """What a question means that names nothing: the last run's files, else the kernel's table.
+        """Return a question that names nothing with the last run's files, or a kernel's table.
 
         Raises:
             RefusedError: neither says what it is about.
@@ -290,7 +289,7 @@ class RunPreparer:
 
 
 def _only_given(ask: Ask, words: Iterable[str]) -> Ask:
-    """Returns the question, which must name nothing but what came with it.
+    """Return the question, which must name nothing but what came with it.
 
     Raises:
         RefusedError: a word of it names something else.
@@ -303,15 +302,15 @@ def _only_given(ask: Ask, words: Iterable[str]) -> Ask:
 
 
 class PromptPrefetch:
-    """One reading at a time: of the files that were chosen last."""
+    """The prefetch of one prompt at a time, for the files that were chosen last."""
 
     def __init__(self, models: ModelPool, kernels: KernelRegistry, files: DataFiles) -> None:
-        """Reads nothing yet.
+        """Start without a prefetch.
 
         Args:
             models: the models that answer.
             kernels: the kernels of open notebooks.
-            files: tells where data files lie.
+            files: the data files of the server.
         """
         self._models = models
         self._kernels = kernels
@@ -320,7 +319,7 @@ class PromptPrefetch:
         self._what: _What | None = None
 
     def begin(self, message: ReadAhead) -> None:
-        """Begins to read, unless the model is elsewhere or has just read the same."""
+        """Start a prefetch, unless the model is not local or has just read the same prompt."""
         what = self._meant(message)
         if not message.files or not what[-1].is_local or what == self._what:
             return
@@ -329,16 +328,16 @@ class PromptPrefetch:
         self._task = asyncio.create_task(self._read(*what))
 
     def cancel_prefetch(self, ask: Ask) -> None:
-        """Ends a reading that is of no use for a question.
+        """Cancel a prefetch that is of no use for a question.
 
-        One that is goes on: the question waits for what it would have to read itself.
+        A useful one continues: the question waits for what the model would have to read anyway.
         """
         if self._what != self._meant(ask):
             self.end()
-        self._what = None  # after the question, other words are what the model has read last
+        self._what = None  # after the question, the model has last read another prompt
 
     def end(self) -> None:
-        """Ends the reading, if one goes on."""
+        """Cancel the prefetch, if one is running."""
         if self._task is not None:
             self._task.cancel()
         self._task = self._what = None
@@ -358,15 +357,15 @@ class PromptPrefetch:
             async with self._models.use(choice, lambda _: None) as policy:
                 await policy.sample(request, lambda _: None)
         except _FAULTS as error:
-            # The question will meet it too, and then the person is told.
+            # The question will meet the fault too, and then the person sees it.
             _log.debug("nothing was read ahead: %s", error)
 
 
 def ahead_of(files: tuple[Path, ...], data_context: DataContext) -> SampleRequest:
-    """Returns what has a model read all that comes before a question about files.
+    """Return a request that makes a model read everything before a question about files.
 
     Args:
-        files: where they lie.
+        files: the paths of the files.
         data_context: what the model is shown of them.
     """
     start = Trajectory(Task("", "", files), "markdown", data_context)

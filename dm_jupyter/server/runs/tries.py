@@ -1,4 +1,4 @@
-"""The tries of a question that is asked several times: behind the scenes, before its first cell."""
+"""The attempts at a question with several, in fresh kernels before the notebook's first cell."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from dm_jupyter.server.kernels.registry import KernelRegistry
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.types import Limits
 
-if TYPE_CHECKING:  # the pool and its zygote: most runs are asked once
+if TYPE_CHECKING:  # loads the pool and its zygote, which a single attempt does not need
     from dm_jupyter.agent.rollout import Pool, RolloutContext
     from dm_jupyter.search.best_of_n import BestOfN
 
 __all__ = ["Tries", "limits_of_tries"]
 
 _SHARE_OF_TIME = 0.5
-"""Of a run's clock time: the rest is left for the notebook, where cells may wait for the person."""
+"""Share of a run's clock time; the rest is for the notebook, where cells may wait for the person.
+"""
 _OTHER_CHARS = 500
-"""Of an answer that was not taken, as the panel shows it."""
+"""Most characters of a rejected answer, as the panel shows it."""
 
 
 class Tries:
-    """Runs the tries of one run, and counts what they cost and how many agree."""
+    """The attempts of one run, with their cost and the number that agree."""
 
     def __init__(self, count: int, settings: RunSettings) -> None:
-        """Runs nothing yet.
+        """Store the settings; nothing is run yet.
 
         Args:
-            count: how many; one means that there is nothing to do behind the scenes.
-            settings: of the run.
+            count: the number of attempts; 1 means that nothing runs in fresh kernels.
+            settings: the settings of the run.
         """
         self.count = count
         self._settings = settings
         self._tokens = 0
         self._ended = 0
         self.on_ended: Callable[[int], None] = _nobody
-        """Told how many tries have ended, each time that one has."""
+        """Callback with the number of ended attempts, each time that one ends."""
         self._best_of_n: BestOfN | None = None
 
     @property
     def max_tokens(self) -> int:
-        """The most that the run may sample: each try has what a single one would have."""
+        """Most tokens that the run may sample: each attempt has the budget of a single one."""
         return self.count * self._settings.max_tokens
 
     async def chosen(
@@ -59,23 +60,23 @@ class Tries:
         limits: Limits,
         overlay: Path | None,
     ) -> Policy:
-        """Returns a policy that says in the notebook what the best try said.
+        """Return a policy that replays the best attempt in the notebook.
 
-        The code of a try calls the files as it does in the notebook, also by an absolute name: the
+        The code of an attempt uses the same file names as in the notebook, also absolute ones: the
         file itself can be read there, and nothing around it.
 
         Args:
             start: the trajectory without a step.
-            names: how the notebook's code calls each file, to where it lies.
+            names: each file's name in the notebook's code, with its path.
             policy: the model.
-            limits: of each try.
+            limits: the limits of each attempt.
             overlay: the added packages that the notebook's kernel sees.
 
         Raises:
             DmJupyterError: the model can't be sampled.
-            SandboxError: no kernel could be started here, or none that is confined: nobody watches
-                these cells.
-            asyncio.CancelledError: cancelled; all tries have been stopped.
+            SandboxError: no kernel could be started here, or none with full confinement, which
+                these unwatched cells require.
+            asyncio.CancelledError: the run was cancelled; all attempts have been stopped.
         """
         from dm_jupyter.agent.rollout import RolloutContext  # noqa: PLC0415
         from dm_jupyter.search.best_of_n import run_best_of_n  # noqa: PLC0415
@@ -108,22 +109,22 @@ class Tries:
             self.on_ended(self._ended)
 
     def tokens(self, ended: Trajectory) -> int:
-        """Returns what was sampled in all: for the tries, also unfinished ones, and the run."""
+        """Return all sampled tokens: those of attempts, also unfinished ones, and of the run."""
         if self._best_of_n is None:
             return self._tokens + ended.tokens
         return self._best_of_n.tokens_with(ended)
 
     def agreeing(self, ended: Trajectory) -> int:
-        """Returns how many tries say what the run's answer says."""
+        """Return the number of attempts that agree with the run's answer."""
         return self._best_of_n.agreeing_with(ended) if self._best_of_n is not None else 0
 
     @property
     def ran(self) -> int:
-        """How many tries ran: fewer than allowed where two of them agreed."""
+        """Number of attempts that ran: fewer than allowed if two of them agreed."""
         return self._best_of_n.tries if self._best_of_n is not None else self._ended
 
     def others(self, ended: Trajectory) -> tuple[str, ...]:
-        """Returns what the tries say that say something else than the run's answer, cut to size."""
+        """Return the answers of attempts that disagree with the run's answer, shortened."""
         if self._best_of_n is None or ended.answer is None:
             return ()
         found = self._best_of_n.differing_from(ended)
@@ -135,7 +136,7 @@ def _nobody(_: int) -> None:
 
 
 async def limits_of_tries(kernels: KernelRegistry, kernel_id: str, notebook_path: str) -> Limits:
-    """Returns what a try may use: what a cell of a run may, and what the notebook's kernel may.
+    """Return the limits of an attempt: those of a run's cells, and of the notebook's kernel.
 
     Raises:
         KernelStartError: the kernel ended and did not come back.
