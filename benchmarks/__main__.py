@@ -1,4 +1,4 @@
-"""Runs every benchmark of this folder, one after another: `make bench`."""
+"""Run the benchmarks of `make bench`, one after another."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What each rule of the help for a model is worth: `python -m benchmarks.assistance SUITE`.
+"""Measure the worth of each assistance rule: `python -m benchmarks.assistance SUITE`.
 
-The same model answers the same questions with the dialect's own help, without any of it, and with
-each of its rules left out in turn; all with the same seeds. A rule's worth is what is lost without
-it, question by question.
+The same model answers the same questions with the dialect's own assistance and without any. It also
+answers them with each rule left out in turn. All runs use the same seeds. A rule's worth is the
+loss without it, question by question.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NOTES = (
 
 
 def command(words: Sequence[str] | None = None) -> Command:
-    """Returns the command of a command line; `None` means this process's."""
+    """Return the command of a command line; `None` means this process's."""
     parser = arguments_of("benchmarks.assistance", __doc__, Path("runs/assistance"))
     parser.add_argument("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     parser.add_argument(
@@ -57,12 +57,12 @@ def command(words: Sequence[str] | None = None) -> Command:
 
 
 def table_of(records: Mapping[str, Sequence[EvalRecord]]) -> Table:
-    """Returns the table of runs by what was left out; one holds all of the dialect's help.
+    """Return the table of runs by the rule left out; one run has all of the dialect's rules.
 
-    Questions that a run lacks are left out of all of them.
+    Questions that a run lacks are left out of all runs.
 
     Raises:
-        ValueError: the runs have no question in common, or the one with all help is missing.
+        ValueError: the runs have no question in common, or the one with all rules is missing.
     """
     common = set.intersection(*({one.id for one in run} for run in records.values() or [[]]))
     if OWN not in records or not common:
@@ -91,7 +91,7 @@ def _row(name: str, compared: Mapping[str, Any], run: Sequence[EvalRecord]) -> t
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
     return command(words).run()
 
 

@@ -1,6 +1,6 @@
-"""Milliseconds of processor time to read and write a megabyte of what is stored.
+"""Milliseconds of processor time to read and write a megabyte of stored data.
 
-It uses only what every release has, so that it runs on an earlier one as well.
+It uses only interfaces of every release, so that it also runs on an earlier one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BYTES = 1_000_000
 
 
 def best(call: Callable[[], object]) -> float:
-    """Returns the milliseconds of processor time of the fastest of some calls."""
+    """Return the milliseconds of processor time of the fastest of `ROUNDS` calls."""
     found = []
     for _ in range(ROUNDS):
         begun = time.process_time()
@@ -37,7 +37,7 @@ def best(call: Callable[[], object]) -> float:
 
 
 def journal(folder: Path, chars: int) -> Journal:
-    """Returns a journal of a megabyte.
+    """Return a journal of a megabyte.
 
     Args:
         folder: where to write it.
@@ -54,7 +54,7 @@ def journal(folder: Path, chars: int) -> Journal:
 
 
 def trajectory(chars: int) -> Trajectory:
-    """Returns a trajectory of about a megabyte.
+    """Return a trajectory of about a megabyte.
 
     Args:
         chars: of each output.
@@ -66,14 +66,14 @@ def trajectory(chars: int) -> Trajectory:
 
 
 def profile() -> FileProfile:
-    """Returns the profile of a table with very many columns, of about a megabyte."""
+    """Return the profile of a table with very many columns, of about a megabyte."""
     common = tuple((f"value {number}", number) for number in range(50))
     column = ColumnProfile("a", "int64", 1, 2, 3, 4, (1, 2, 3), None, common[:6], False, common)
     return FileProfile("f.csv", "csv", 10, (TableProfile("f.csv", 3, (column,) * 1_000),))
 
 
 def rows() -> Iterator[tuple[str, float]]:
-    """Yields what was done, and the milliseconds of it."""
+    """Yield the name of each operation, and its milliseconds."""
     for name, chars in (("short", 150), ("long", 20_000)):
         with tempfile.TemporaryDirectory() as folder:
             kept = journal(Path(folder), chars)
@@ -93,7 +93,7 @@ def rows() -> Iterator[tuple[str, float]]:
 
 
 def main() -> None:
-    """Prints the milliseconds."""
+    """Print the milliseconds."""
     print(f"Python {platform.python_version()}, {os.cpu_count()} cores, best of {ROUNDS}")
     for name, spent in rows():
         print(f"{name:<40}{spent:10.1f} ms")

@@ -1,9 +1,9 @@
-"""Throws hostile inputs at everything that the server reads from a kernel, and times each call.
+"""Throw hostile inputs at everything that the server reads from a kernel, and time each call.
 
     python -m benchmarks.fuzz_kernel_inputs --inputs 1000000
 
-The same seed makes the same inputs, in parts of a thousand: `--seed 5 --part 17` repeats one. The
-exit status is 1 when a call raised what is not documented, or failed a check.
+The same seed gives the same inputs, in parts of a thousand: `--seed 5 --part 17` repeats one. The
+exit status is 1 if a call raised an undocumented exception or failed a check.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from benchmarks.fuzz.targets import opened_targets
 __all__ = ["Figures", "fuzz"]
 
 PART = 1000
-"""Inputs that come of one seed."""
+"""Inputs that one seed generates."""
 
 
 @dataclass(slots=True)
 class Figures:
-    """What was seen of one target."""
+    """Results of one target."""
 
     on_loop: bool
     inputs: int = 0
     documented: int = 0
-    """Inputs that were refused by an exception that is documented."""
+    """Inputs refused with a documented exception."""
     longest_cpu_s: float = 0.0
     """Processor time of the longest call."""
     longest_s: float = 0.0
     """Clock time of the longest call."""
     longest_part: int = 0
     findings: Counter[str] = field(default_factory=Counter)
-    """What was raised against the rules, by where."""
+    """Undocumented exceptions, by location."""
 
 
 def fuzz(
     inputs: int, seed: int, folder: Path, parts: Sequence[int] | None = None
 ) -> dict[str, Figures]:
-    """Returns what was seen, by target; runs inside an event loop.
+    """Return the results by target; call it inside an event loop.
 
     Args:
         inputs: how many, over all targets.
-        seed: makes all of them.
+        seed: determines all of them.
         folder: an empty one for the files of the targets.
         parts: numbers of the parts to run; `None` for all.
     """
@@ -88,7 +88,7 @@ def _one(target: Target, random: Random, figures: Figures, part: int) -> None:
 
 
 def _print(figures: dict[str, Figures], seconds: float) -> bool:
-    """Prints the table; returns whether nothing was found."""
+    """Print the table; return whether nothing was found."""
     print("| target | where | inputs | refused | findings | longest, processor | longest, clock |")
     print("|---|---|---|---|---|---|---|")
     for name, one in figures.items():

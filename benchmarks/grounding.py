@@ -1,8 +1,8 @@
-"""How well the check of an answer's numbers finds faults: `python -m benchmarks.grounding`.
+"""Measure how well the check of an answer's numbers works: `python -m benchmarks.grounding`.
 
-`tests/data/grounding` holds pairs of an answer and the outputs it is about, with each fault marked.
-Those of `building` may be looked at while the check is worked on. Those of `held_out` were written
-before the check was last changed, and are only counted.
+`tests/data/grounding` contains pairs of an answer and the outputs it is about, with each fault
+marked. Developers of the check may read the pairs of `building`. The pairs of `held_out` were
+written before the last change of the check, and are only counted.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HALVES = ("building", "held_out")
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How often the check was right about the numbers of one half."""
+    """Results of the check on the numbers of one half."""
 
     caught: int
     missed: int
@@ -33,19 +33,19 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """Part of the alarms that name a fault."""
+        """Share of the alarms that name a fault."""
         alarms = self.caught + self.false
         return self.caught / alarms if alarms else 1.0
 
     @property
     def recall(self) -> float:
-        """Part of the faults that are named."""
+        """Share of the faults that are named."""
         faults = self.caught + self.missed
         return self.caught / faults if faults else 1.0
 
 
 def pairs(half: str) -> Iterator[dict[str, Any]]:
-    """Yields the pairs of one half.
+    """Yield the pairs of one half.
 
     Args:
         half: `building` or `held_out`.
@@ -55,7 +55,7 @@ def pairs(half: str) -> Iterator[dict[str, Any]]:
 
 
 def judged(pair: dict[str, Any]) -> Iterator[tuple[str, str, bool, bool]]:
-    """Yields each number of a pair: its text, the verdict, whether it is doubted, and should be."""
+    """Yield each number of a pair: text, verdict, whether it is doubted, and whether it should."""
     found = ground(pair["answer"], pair["outputs"], pair["question"])
     for one in found:
         if not any(start < one.end and one.start < end for start, end in pair["ignored"]):
@@ -67,7 +67,7 @@ def judged(pair: dict[str, Any]) -> Iterator[tuple[str, str, bool, bool]]:
 
 
 def score(half: str) -> Score:
-    """Returns how the check does on one half.
+    """Return the results of the check on one half.
 
     Args:
         half: `building` or `held_out`.
@@ -83,7 +83,7 @@ def score(half: str) -> Score:
 
 
 def main() -> None:
-    """Prints precision and recall, and the errors on half `a` when asked."""
+    """Print precision and recall, and on request the errors on half `building`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--errors", action="store_true", help="show what is wrong among those of building"

@@ -1,4 +1,4 @@
-"""Seconds that `dm-jupyter --help` takes as a whole process, beside an empty Python."""
+"""Seconds that `dm-jupyter --help` takes as a process, compared with an empty Python."""
 
 from __future__ import annotations
 

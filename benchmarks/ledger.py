@@ -1,11 +1,11 @@
-"""What the ledger costs: the six cells of the trajectories' benchmark, with it and without it.
+"""Cost of the ledger: the six cells of the trajectories' benchmark, with and without it.
 
     python -m benchmarks.ledger [--rounds N] [--quick]
 
-Both workers are forks of one zygote and run side by side, cell by cell, each first in every other
-round; a worker is new in every round. Processor time is that of the worker alone, read before and
-after a cell; the ratio of a cell is the median of its rounds' ratios. Cells without pandas tell
-what putting the layers on and off takes by itself.
+Both workers are forks of one zygote, new in every round. They run side by side, cell by cell, and
+alternate in which is first. Processor time is that of the worker alone, read before and after a
+cell. The ratio of a cell is the median of its rounds' ratios. Cells without pandas show what adding
+and removing the layers costs by itself.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kernel_sandbox.runners.worker import CellWorker
 
 _NAMES = ("read", "clean", "group", "merge", "regress", "resample")
 _BARE = 200
-"""Cells that do nothing, of which one takes too little to be measured."""
+"""Empty cells; a single one is too short to measure."""
 
 
 def _cpu_s(worker: CellWorker) -> float:
@@ -35,14 +35,14 @@ def _cpu_s(worker: CellWorker) -> float:
 
 
 async def _cell(worker: CellWorker, source: str) -> tuple[float, int]:
-    """Processor seconds of a cell, and the facts that were noted."""
+    """Return the processor seconds of a cell, and the number of facts noted."""
     began = _cpu_s(worker)
     result = checked(await worker.run(source))
     return _cpu_s(worker) - began, len(result.facts)
 
 
 async def _round(zygote: Zygote, path: Path, *, noted_first: bool) -> list[tuple[float, float]]:
-    """Seconds of each cell without the ledger and with it; the cells that do nothing come last."""
+    """Return the seconds of each cell without and with the ledger; an empty cell comes last."""
     inputs = {NAME: path}
     found = []
     async with (
@@ -65,7 +65,7 @@ async def _facts(zygote: Zygote, path: Path) -> list[int]:
 
 
 async def measure(rounds: int, rows: int) -> Table:
-    """Measures in alternating rounds, after one that only warms the machine."""
+    """Measure in alternating rounds, after one that only warms the machine."""
     with csv_file(rows) as path:
         async with Zygote() as zygote:
             facts = await _facts(zygote, path)

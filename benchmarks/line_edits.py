@@ -1,10 +1,10 @@
-"""Corrections as edits of lines, compared with whole cells, by the local model.
+"""Corrections by the local model as line edits, compared with complete cells.
 
-`python -m benchmarks.line_edits RUN_FOLDER TABLES_FOLDER` takes each cell that failed in a run that
-`training.evaluate` kept. The model corrects it twice: by the product's own prompt, which asks for
-the whole cell, and by one that numbers the cell's lines and asks for those that change. Both
-corrections run in a fresh worker behind the cells that had run before. Printed are, for each way:
-how many corrections can be read, how many then run without an error, tokens and seconds.
+`python -m benchmarks.line_edits RUN_FOLDER TABLES_FOLDER` reads each failed cell of a run of
+`training.evaluate`. The model corrects it twice. The product's own prompt requests the complete
+cell; the other prompt numbers the cell's lines and requests those that change. Both corrections run
+in a fresh worker after the cells that had run before. For each way, the command prints how many
+corrections can be parsed, how many then run without an error, tokens and seconds.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _EDIT = re.compile(r"(\d{1,3})([a-z]?):(?: ?)(.*)")
 
 @dataclass(frozen=True)
 class Correction:
-    """What one way of asking gave."""
+    """Correction from one way of asking."""
 
     source: str | None
-    """The corrected cell; `None` where what was said can't be read as one."""
+    """The corrected cell; `None` if the reply can't be parsed as one."""
     tokens: int
     seconds: float
 
 
 def failures_of(folder: Path) -> Iterator[Trajectory]:
-    """Yields a run's trajectories up to each Python cell that raised, the cell included.
+    """Yield a run's trajectories up to each Python cell that raised, including the cell.
 
     Yields:
         Trajectories that end with the failed step.
@@ -69,7 +69,7 @@ def failures_of(folder: Path) -> Iterator[Trajectory]:
 
 
 def edited(source: str, said: str) -> str | None:
-    """Returns the cell after the edits of a text; `None` where it holds none, or a wrong number."""
+    """Return the cell after the edits in a text; `None` without edits or with a wrong number."""
     lines: dict[tuple[int, str], str] = {
         (number, ""): line for number, line in enumerate(source.splitlines(), 1)
     }
@@ -85,7 +85,7 @@ def edited(source: str, said: str) -> str | None:
 
 
 async def whole_cell(policy: Policy, failed: Trajectory, settings: RunSettings) -> Correction:
-    """Returns the product's own way: the cell written again."""
+    """Return the correction the product's own way: the complete cell again."""
     began = time.perf_counter()
     completion = await policy.sample(request_for(failed, settings), lambda _: None)
     seconds = time.perf_counter() - began
@@ -95,7 +95,7 @@ async def whole_cell(policy: Policy, failed: Trajectory, settings: RunSettings) 
 
 
 async def line_edits(policy: Policy, failed: Trajectory, settings: RunSettings) -> Correction:
-    """Returns the other way: the lines that change."""
+    """Return the correction the other way: only the lines that change."""
     step = failed.steps[-1]
     assert isinstance(step.turn.action, RunCell)
     assert step.result is not None
@@ -114,7 +114,7 @@ async def line_edits(policy: Policy, failed: Trajectory, settings: RunSettings) 
 
 
 async def runs(zygote: Zygote, tables: Path, failed: Trajectory, source: str) -> bool:
-    """Whether the cell raises nothing behind the cells that ran before it."""
+    """Return whether the cell runs without an error after the cells before it."""
     inputs = {file.name: tables / file.name for file in failed.task.files}
     async with CellWorker(zygote, Limits(wall_s=60.0), inputs) as worker:
         for step in failed.steps[:-1]:
@@ -124,10 +124,10 @@ async def runs(zygote: Zygote, tables: Path, failed: Trajectory, source: str) ->
 
 
 async def measure(folder: Path, tables: Path, most: int, seeds: int) -> None:
-    """Prints the table."""
+    """Print the table."""
     found: dict[str, list[tuple[Correction, bool]]] = {"whole cell": [], "line edits": []}
     cases = list(failures_of(folder))
-    cases = cases[:: -(-len(cases) // most)]  # of all questions, not of the first
+    cases = cases[:: -(-len(cases) // most)]  # spread over all questions, not only the first
     async with Zygote(("pandas",)) as zygote, open_policy(ModelChoice()) as policy:
         for place, failed in enumerate(cases):
             for seed in range(seeds):

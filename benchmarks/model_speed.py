@@ -1,9 +1,9 @@
-"""Tokens a second of the local model, by cause: waiting threads, slots, speculation.
+"""Tokens per second of the local model, by cause: waiting threads, slots, speculation.
 
-`python -m benchmarks.model_speed spin --busy 2` measures beside two processes that never rest.
-`python -m benchmarks.model_speed slots` asks three questions at once of servers with other counts.
-`python -m benchmarks.model_speed speculation` writes first cells, and failed ones again, with and
-without tokens guessed from the prompt. Each way runs in a process of its own, and rounds alternate
+`python -m benchmarks.model_speed spin --busy 2` measures next to two processes that never rest.
+`python -m benchmarks.model_speed slots` asks three questions at once, with several slot counts.
+`python -m benchmarks.model_speed speculation` writes first cells and corrects failed ones, with and
+without tokens guessed from the prompt. Each way runs in a separate process. Rounds alternate
 between the ways, so that a slow minute of the machine slows them all.
 """
 
@@ -49,7 +49,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
         {"guess": ["NGRAM_MAP_K", 12, 12]},
     ],
 }
-"""The ways that are compared; the first is what the others are divided by."""
+"""Ways that are compared; the first is the base of the ratios."""
 QUESTIONS = {
     "penguins.csv": (
         "For each species: the mean, the median and the standard deviation of the body mass, and "
@@ -69,11 +69,11 @@ QUESTIONS = {
         "Can only use .dt accessor with datetimelike values",
     ),
 }
-"""By file: a question, a first cell with a real mistake, and what it raised."""
+"""By file: a question, a first cell with a real mistake, and the error it raised."""
 
 
 class _Said:
-    """A policy and a notebook at once, for one turn that has been taken before."""
+    """Both policy and notebook, for one recorded turn."""
 
     name = "said"
 
@@ -91,7 +91,7 @@ class _Said:
 
 
 async def requests() -> dict[str, list[dict[str, Any]]]:
-    """Returns the bodies of requests: `first` cells, and those that write a cell `again`."""
+    """Return the bodies of requests: `first` cells, and those that write a cell `again`."""
     settings = RunSettings(turn_tokens=150)
     found: dict[str, list[dict[str, Any]]] = {"first": [], "again": []}
     async with ProfileReader() as reader:
@@ -111,7 +111,7 @@ async def requests() -> dict[str, list[dict[str, Any]]]:
 
 
 def started(way: dict[str, Any]) -> engine.Engine:
-    """Returns this process's own engine."""
+    """Start this process's own engine and return it."""
     model = catalogue.find()
     settings = engine.EngineSettings(
         str(cache.require(model)), "m", KEY, model.context_tokens, way.get("slots", 1), 0
@@ -121,7 +121,7 @@ def started(way: dict[str, Any]) -> engine.Engine:
 
 
 def asked(address: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Returns the engine's own figures of one answer."""
+    """Return the engine's own figures of one answer."""
     request = urllib.request.Request(
         f"{address}/v1/chat/completions",
         json.dumps(body).encode(),
@@ -133,15 +133,15 @@ def asked(address: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def first_cell(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
-    """Returns tokens read and written a second, of one question."""
+    """Return tokens read and written per second, of one question."""
     timings = asked(address, bodies["first"][0])
     return {"read/s": timings["prompt_per_second"], "written/s": timings["predicted_per_second"]}
 
 
 def three_at_once(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
-    """Returns what three get that write at the same time, once all has been read."""
+    """Return the speed of three concurrent answers after the prompt is read, and the memory."""
     body = {**bodies["first"][0], "ignore_eos": True, "stop": None}
-    together(address, body, 1)  # read before: what differs is the writing
+    together(address, body, 1)  # read the prompt first: only the writing should differ
     began = time.monotonic()
     together(address, body, _WRITTEN)
     seconds = time.monotonic() - began
@@ -153,14 +153,14 @@ def three_at_once(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict
 
 
 def together(address: str, body: dict[str, Any], tokens: int) -> None:
-    """Has the same question answered three times at once."""
+    """Request the same answer three times concurrently."""
     bodies = [{**body, "seed": seed, "max_tokens": tokens} for seed in range(_TOGETHER)]
     with ThreadPoolExecutor(_TOGETHER) as threads:
         list(threads.map(asked, [address] * _TOGETHER, bodies))
 
 
 def again_and_first(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
-    """Returns tokens written a second in each kind of turn, and how many guesses were right."""
+    """Return tokens written per second in each kind of turn, and how many guesses were right."""
     figures: dict[str, float] = {}
     for kind, group in bodies.items():
         told = [asked(address, body) for body in group]
@@ -175,7 +175,7 @@ MEASURES = {"spin": first_cell, "slots": three_at_once, "speculation": again_and
 
 
 def apart(cause: str, place: int) -> dict[str, float]:
-    """Returns the figures of one way, measured in a process of its own."""
+    """Return the figures of one way, measured in a separate process."""
     command = [sys.executable, "-m", "benchmarks.model_speed", cause, "--one", str(place)]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     figures: dict[str, float] = json.loads(said.splitlines()[-1])
@@ -192,7 +192,7 @@ def main() -> None:
     cause, ways = arguments.cause, WAYS[arguments.cause]
     if arguments.one is not None:
         bodies = asyncio.run(requests())
-        running = started(ways[arguments.one])  # dropped, it would end
+        running = started(ways[arguments.one])  # without a reference, it would end
         print(json.dumps(MEASURES[cause](running.address, bodies)), flush=True)
         os._exit(0)  # skips the engine's slow tear-down
     others = [

@@ -1,19 +1,19 @@
-"""Whether the tests notice small faults: `python -m benchmarks.mutants [--count N] [--seed S]`.
+"""Mutation test of the test suite: `python -m benchmarks.mutants [--count N] [--seed S]`.
 
-A fault is put into a copy of the tree, one at a time: a comparison turned round, a constant one
-larger, a condition negated, a call left out. The tests that run the changed line are run against
-it, as a run with coverage told beforehand. A fault that they let pass is listed. Some of those
-change nothing that anybody could see, which only a reader can tell.
+Each fault is inserted alone into a copy of the tree: a reversed comparison, a constant plus one, a
+negated condition, an omitted call. A run with coverage first finds the tests of each line. The
+tests of the changed line then run against the fault. A fault that passes them is listed. Some of
+these have no visible effect, which only a reader can recognise.
 
-Left out of the draw, as no plain example shows them:
+Left out of the draw, because no plain example shows them:
 
-- bounds of time and memory: what is assigned to a name in `_S`, `_MS`, `_BYTES` or `_MIB`, or
-  given as `timeout`;
+- bounds of time and memory: values assigned to a name that ends in `_S`, `_MS`, `_BYTES` or `_MIB`,
+  or passed as `timeout`;
 - calls of a log's `debug`;
 - the command line's entry, `if __name__ == "__main__"`;
-- docstrings, annotations, decorators, `__all__` and what is only for type checkers.
+- docstrings, annotations, decorators, `__all__` and code only for type checkers.
 
-Each verdict is written to the file of `--out` at once. A run that was stopped resumes from it.
+Each verdict is written to the file of `--out` immediately. An interrupted run resumes from it.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _TESTS = (
     *(f"tests/dm_jupyter/{room}" for room in ("core", "assist", "agent", "search")),
     *(f"tests/training/{room}" for room in ("scoring", "suites")),
 )
-"""Where the code of those folders is tested, without a server or a command line."""
+"""Tests of the code in those folders, without a server or a command line."""
 _ROOT = Path(__file__).resolve().parents[1]
 _COPIED = ("kernel_sandbox", "dm_jupyter", "training", "benchmarks", "tests", "examples", "docs")
 _AIM_PERCENT = 85
 _MOST_TESTS = 400
-"""Tests that are run against one fault: those of the same file and folder come first."""
+"""Most tests that run against one fault: those of the same file and folder come first."""
 _LONGEST_S = 300
-"""A fault that makes the tests go on for ever is noticed, too, and listed apart."""
+"""Time limit of the tests; a fault that exceeds it counts as noticed and is listed separately."""
 _LONGEST_ALL_S = 3_600
 _PASSED, _NOTICED, _ENDLESS = "PASSED", "noticed", "endless"
 _COMPARED: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
@@ -89,15 +89,15 @@ class Mutant:
     path: str
     line: int
     what: str
-    """What was changed, in code."""
+    """The change, as code."""
     source: str
-    """The whole file without it."""
+    """The complete file without the fault."""
     place: tuple[int, int]
-    """Which node of the file is changed, and to which of its faults."""
+    """Index of the changed node in the file, and of the fault among those of the node."""
 
     @property
     def text(self) -> str:
-        """The whole file with the fault."""
+        """The complete file with the fault."""
         tree = ast.parse(self.source)
         node = _places(tree)[self.place[0]]
         changed = _Put(node, _faults(node)[self.place[1]]).visit(tree)
@@ -105,17 +105,17 @@ class Mutant:
 
 
 def mutants_of(path: str, text: str) -> list[Mutant]:
-    """Returns each small fault that a file can get.
+    """Return each small fault that can be inserted into a file.
 
-    What the module's docstring leaves out stays, and so does the `strict` of a `zip`, which guards
-    against faults of ours.
+    Code listed as left out in the module's docstring stays unchanged. So does the `strict` of a
+    `zip`, which guards against faults of ours.
 
     Args:
         path: of the file.
-        text: what it holds.
+        text: its contents.
 
     Raises:
-        SyntaxError: it is no Python.
+        SyntaxError: it is not Python.
     """
     found = []
     for place, node in enumerate(_places(ast.parse(text))):
@@ -134,24 +134,24 @@ def _places(tree: ast.Module) -> list[ast.AST]:
 
 
 class _Put(ast.NodeTransformer):
-    """Puts one node in the place of another."""
+    """Transformer that replaces one node with another."""
 
     def __init__(self, old: ast.AST, new: ast.AST) -> None:
         self._old, self._new = old, new
 
     def visit(self, node: ast.AST) -> ast.AST:
-        """The new node in the place of the old one."""
+        """Return the new node for the old one."""
         return self._new if node is self._old else super().visit(node)
 
 
 def _untouched(tree: ast.Module) -> set[int]:
-    """The nodes that say nothing of what the code does."""
+    """Return the ids of the nodes without effect on the code's behaviour."""
     silent = (part for node in ast.walk(tree) for part in _silent(node) if part is not None)
     return {id(one) for part in silent for one in ast.walk(part)}
 
 
 def _silent(node: ast.AST) -> Iterator[ast.AST | None]:
-    """The parts of a node that say nothing of what it does."""
+    """Yield the parts of a node without effect on its behaviour."""
     match node:
         case ast.Expr(value=ast.Constant(value=str())):
             yield node
@@ -173,21 +173,21 @@ def _silent(node: ast.AST) -> Iterator[ast.AST | None]:
         case ast.FunctionDef() | ast.AsyncFunctionDef():
             yield node.returns
             yield from node.decorator_list
-        case ast.ClassDef():  # whether its values are frozen, or have slots
+        case ast.ClassDef():  # decorators decide whether its values are frozen or have slots
             yield from node.decorator_list
         case ast.Call(keywords=named):
             yield from (one.value for one in named if one.arg in {"strict", "timeout"})
 
 
 def _is_bound(name: str, value: ast.AST | None) -> bool:
-    """Whether a name's value is a bare bound, such as `64 * 2**20`: numbers and nothing else."""
+    """Return whether a name's value is a bare bound, only numbers, such as `64 * 2**20`."""
     parts = ast.walk(value) if value is not None else ()
     plain = (ast.Constant, ast.BinOp, ast.operator)
     return _BOUND.search(name) is not None and all(isinstance(one, plain) for one in parts)
 
 
 def _faults(node: ast.AST) -> list[ast.AST]:
-    """What could stand in a node's place by mistake."""
+    """Return the nodes that could replace a node by mistake."""
     if isinstance(node, ast.Expr | ast.AugAssign | ast.Raise):
         acts = not isinstance(node, ast.Expr) or isinstance(node.value, ast.Call | ast.Await)
         return [ast.Pass()] if acts else []
@@ -229,7 +229,7 @@ def _other_results(node: ast.AST) -> Iterator[ast.AST]:
 
 
 class _Copies:
-    """Copies of the tree, each for one fault at a time."""
+    """Pool of copies of the tree, each for one fault at a time."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._free: SimpleQueue[Path] = SimpleQueue()
@@ -245,10 +245,10 @@ class _Copies:
             self._free.put(place)
 
     def covered(self) -> Mapping[tuple[str, int], Sequence[str]]:
-        """The tests that run each line of the folders; under line 0 those that run any of a file.
+        """Return the tests that run each line of the folders; line 0 has those of the whole file.
 
         Raises:
-            RuntimeError: a test fails without any fault: then every fault would look noticed.
+            RuntimeError: a test fails without any fault, so every fault would look noticed.
         """
         place = self._free.get()
         measured = [f"--cov={folder}" for folder in FOLDERS]
@@ -271,7 +271,7 @@ class _Copies:
         return found
 
     def verdict_on(self, mutant: Mutant, tests: Sequence[str]) -> str:
-        """Whether the tests notice the fault: one of the verdicts."""
+        """Run the tests against the fault and return the verdict."""
         place = self._free.get()
         file = place / mutant.path
         before = file.read_text("utf-8")
@@ -285,7 +285,7 @@ class _Copies:
 
 
 def _pytest(place: Path, words: Sequence[str], longest_s: int) -> tuple[int | None, str]:
-    """Runs tests in a copy; returns the exit code, `None` where they do not end, and words."""
+    """Run tests in a copy; return the exit code, `None` after a timeout, and the output."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words]
     variables = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
     try:
@@ -304,7 +304,7 @@ def _pytest(place: Path, words: Sequence[str], longest_s: int) -> tuple[int | No
 
 
 def _drawn(count: int, seed: int) -> list[Mutant]:
-    """As many faults of each folder, at random."""
+    """Return `count` random faults of each folder."""
     found = []
     draw = random.Random(seed)
     for folder in FOLDERS:
@@ -316,7 +316,7 @@ def _drawn(count: int, seed: int) -> list[Mutant]:
 
 
 def _nearest(tests: Sequence[str], path: str) -> list[str]:
-    """The tests to run against a fault: those named after its file first, then its folder's."""
+    """Return the tests to run against a fault: those named after its file, then its folder's."""
     file = Path(path)
 
     def distance(test: str) -> tuple[bool, bool]:
@@ -326,7 +326,7 @@ def _nearest(tests: Sequence[str], path: str) -> list[str]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Prints the table and the faults that were let pass; returns the exit code."""
+    """Print the table and the faults that passed the tests; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.mutants",
         description=__doc__,
@@ -347,7 +347,7 @@ def main(words: Sequence[str] | None = None) -> int:
         covered = copies.covered() if left else {}
 
         def try_one(mutant: Mutant) -> None:
-            # What runs at the import of a module, such as a constant, runs in no test of its own.
+            # Code that runs at import, such as a constant, belongs to no single test.
             at = covered.get((mutant.path, mutant.line)) or covered.get((mutant.path, 0), ())
             tests = _nearest(at, mutant.path)
             said = copies.verdict_on(mutant, tests) if tests else _PASSED

@@ -1,4 +1,4 @@
-"""The page of headline results, `docs/benchmarks.md`, written from `benchmarks/results.toml`.
+"""Page of headline results, `docs/benchmarks.md`, written from `benchmarks/results.toml`.
 
 `python -m benchmarks.page` writes the page. `--check` writes nothing and exits with 1 if the page
 is stale, or if a result names an entry that `docs/experiments.md` does not have.
@@ -69,7 +69,7 @@ class Result:
     ratio: str = ""
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` if only one of `aim` and `met` is given."""
+        """Raise `ValueError` if only one of `aim` and `met` is given."""
         if (self.met is None) == bool(self.aim):
             raise ValueError(f"result {self.id}: `aim` and `met` come together")
 
@@ -98,7 +98,7 @@ class Results:
     experiments: tuple[Experiment, ...]
 
     def __post_init__(self) -> None:
-        """Raises `ValueError` for an unnamed area or machine, or an anchor that two share."""
+        """Raise `ValueError` for an unknown area or machine, or for a duplicate anchor."""
         anchors = list(self.areas)
         for experiment in self.experiments:
             if experiment.area not in self.areas:
@@ -115,7 +115,7 @@ def read_results(text: str) -> Results:
     """Return the results of a TOML text.
 
     Raises:
-        ValueError: a field is missing, unknown or contradicts another one, or the text is no TOML.
+        ValueError: a field is missing, unknown or contradicts another, or the text is not TOML.
     """
     content = tomllib.loads(text)
     experiments = []
@@ -167,7 +167,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def page_anchors(markdown: str) -> list[set[str]]:
-    """Return the anchors of a Markdown page, as GitHub and as Python-Markdown make them.
+    """Return the anchors of a Markdown page, as GitHub and as Python-Markdown create them.
 
     Anchors are those of headings, and the `id` of `<a>` elements. The two programs differ on
     headings with two marks between words, and on headings that appear twice.
@@ -189,7 +189,7 @@ def page_anchors(markdown: str) -> list[set[str]]:
 
 
 def _slugs(headings: Sequence[str], spaces: str, separator: str) -> set[str]:
-    """The anchors of headings; `spaces` become a hyphen, and a second one gets a number."""
+    """Return the anchors of headings: `spaces` become a hyphen, and duplicates get a number."""
     found: set[str] = set()
     for heading in headings:
         slug = re.sub(spaces, "-", re.sub(r"[^\w\s-]", "", heading).strip().lower())
@@ -201,7 +201,7 @@ def _slugs(headings: Sequence[str], spaces: str, separator: str) -> set[str]:
 
 
 def find_faults(results: Results, page: str, log: str) -> list[str]:
-    """Return what `--check` reports: links without an entry, and a page that is stale."""
+    """Return the faults that `--check` reports: links without an entry, and a stale page."""
     anchors = set.intersection(*page_anchors(log))
     faults = [
         f"{LOG.name} has no entry #{experiment.log}"

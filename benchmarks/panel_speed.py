@@ -1,4 +1,4 @@
-"""How soon the side panel shows what happens, in Chromium with a model that answers at once.
+"""Latency of the side panel, in Chromium with a model that answers immediately.
 
 1. From Enter to the first token on screen.
 2. From the model's last token to the cell shown running.
@@ -42,7 +42,7 @@ TABLES = (
     "    globals()[f'table_{number}'] = pd.DataFrame(np.random.rand(10_000, 12), columns=columns)\n"
 )
 ANSWER = "The sales add up to 40."
-# The message is handled once the frame that the callback belongs to has been drawn.
+# The message is handled after the callback's frame has been drawn.
 FRAMES = """() => {
   window.frames_ms = [];
   const channel = new MessageChannel();
@@ -62,14 +62,14 @@ MARK = """name => {
 
 
 class TimedEndpoint(ScriptedEndpoint):
-    """Begins at once, goes on at a model's pace, and notes when each answer was complete."""
+    """Endpoint that starts immediately, continues at a model's pace, and notes each end."""
 
     def __init__(self) -> None:
         super().__init__([QUICK, ANSWER], piece_pause_s=0.05)
         self.sent_ms: list[float] = []
 
     def answered(self) -> None:
-        """Notes the time."""
+        """Note the time."""
         self.sent_ms.append(1000 * time.time())
 
 
@@ -100,7 +100,7 @@ def latencies(page: Page, endpoint: TimedEndpoint) -> tuple[list[float], list[fl
             continue
         names = ("dm:enter", "dm:first-token", "dm:cell-running")
         enter, first, running = (page.evaluate(MARK, name) for name in names)
-        if first and running:  # a frame that came too late for the text marks nothing
+        if first and running:  # a frame that came too late for the text sets no mark
             tokens.append(first - enter)
             cells.append(running - endpoint.sent_ms[0])
     return tokens, cells
@@ -126,7 +126,7 @@ def large_notebook(server: JupyterServer) -> str:
 
 
 def full_notebook(server: JupyterServer) -> str:
-    """A notebook of 300 cells, with 20 tables alive in its kernel."""
+    """Create a notebook of 300 cells, with 20 tables alive in its kernel."""
     path = server.notebook("full.ipynb")
     text = "".join(f"{row:>6} {row * 7:>12}\n" for row in range(20))
     output = new_output("stream", name="stdout", text=text)
@@ -135,13 +135,13 @@ def full_notebook(server: JupyterServer) -> str:
         for number in range(300)
     ]
     nbformat.write(new_notebook(cells=cells), server.root / path)
-    with ThreadPoolExecutor(1) as threads:  # Playwright's own loop holds this one
+    with ThreadPoolExecutor(1) as threads:  # Playwright's loop already runs in this thread
         threads.submit(asyncio.run, server.execute(path, TABLES)).result()
     return path
 
 
 def variables_ms(server: JupyterServer, path: str) -> list[float]:
-    """What it takes to ask an idle kernel for its variables, the way to the server included."""
+    """Return the milliseconds to ask an idle kernel for its variables, server request included."""
     taken = []
     for _ in range(RUNS + 1):
         began = time.monotonic()

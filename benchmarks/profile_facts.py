@@ -1,10 +1,10 @@
-"""Compares what the profile says of large files with what DuckDB says of them.
+"""Compare the profile's facts about large files with DuckDB's.
 
     python -m benchmarks.profile_facts [--megabytes 24] [--only NAME …]
 
-Twenty files of ten kinds, each once sorted and once shuffled, all larger than what is read whole.
-Of every column, type, missing, minimum, maximum and distinct values must be those that DuckDB
-counts exactly. Ends with code 1 where they are not.
+There are ten kinds of files, each once sorted and once shuffled, all too large to be read entirely.
+Of every column, type, missing, minimum, maximum and distinct values must equal DuckDB's exact ones.
+The exit code is 1 if they do not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dm_jupyter.data.profile.source import Effort
 __all__ = ["KINDS", "Kind", "differences", "written"]
 
 _SECONDS = 600.0
-"""Time budget of a profile: this compares facts, not speed."""
+"""Time budget of a profile, generous because this compares facts and not speed."""
 _CLOSE = 1e-9
 _WORDS = ["Köln", "São Paulo", 'a "b", c', "x; y", "naïve", "東京", "O'Hara", "first\nsecond"]
 
@@ -39,14 +39,14 @@ class Kind:
     """A kind of file."""
 
     make: Callable[[np.random.Generator, int], pd.DataFrame]
-    """Makes a part of so many rows."""
+    """Creates a part with the given number of rows."""
     row_bytes: int
-    """About so many in the file."""
+    """Approximate bytes per row in the file."""
     suffix: str = "csv"
     sort: str = "key"
-    """The column by which the sorted file is sorted."""
+    """Sort column of the sorted file."""
     read: str = "read_csv('{path}', sample_size=-1, header=true)"
-    """How DuckDB reads it, so that its types are those that are meant."""
+    """How DuckDB reads it, so that its types are the intended ones."""
     csv: tuple[tuple[str, Any], ...] = ()
     """Options of `to_csv`."""
 
@@ -114,7 +114,7 @@ def _days(rng: np.random.Generator, rows: int) -> pd.DataFrame:
 
 
 def _codes(rng: np.random.Generator, rows: int) -> pd.DataFrame:
-    # The zeros come behind what is looked at first.
+    # The leading zeros come after the rows that are read first.
     numbers = np.arange(rows)
     zips = [f"{99_999 - number * 95_000 // rows:05d}" for number in numbers]
     return pd.DataFrame({"key": numbers, "zip": zips, "n": rng.integers(0, 100, rows)})
@@ -185,12 +185,12 @@ KINDS: dict[str, Kind] = {
         _plain, 62, suffix="jsonl", read="read_json('{path}', format='newline_delimited')"
     ),
 }
-"""By name. Two load columns by rules of their own: codes with zeros in front are text, and amounts
-as German programs write them are numbers."""
+"""Kinds by name. Two load columns by special rules: codes with leading zeros are text, and amounts
+in German notation are numbers."""
 
 
 def main() -> None:
-    """Runs the comparison and prints what differs."""
+    """Run the comparison and print the differences."""
     parser = argparse.ArgumentParser(description="Compare the facts of large files with DuckDB's.")
     parser.add_argument("--megabytes", type=int, default=24)
     parser.add_argument("--only", nargs="*", choices=list(KINDS), default=list(KINDS))
@@ -211,13 +211,13 @@ def main() -> None:
 
 
 def written(folder: Path, name: str, size_bytes: int, *, is_sorted: bool) -> Path:
-    """Returns a new file of a kind, always the same.
+    """Write a file of a kind, always the same, and return its path.
 
     Args:
-        folder: where it is written.
+        folder: to write to.
         name: of the kind.
-        size_bytes: about so many; a parquet file has the rows that would fill a csv file of it.
-        is_sorted: whether its rows are in order, or shuffled.
+        size_bytes: approximate size; a parquet file has as many rows as a csv file of this size.
+        is_sorted: whether its rows are sorted or shuffled.
     """
     kind = KINDS[name]
     rng = np.random.default_rng(sum(map(ord, name)))
@@ -234,7 +234,7 @@ def written(folder: Path, name: str, size_bytes: int, *, is_sorted: bool) -> Pat
 
 
 def differences(path: Path, read: str) -> list[str]:
-    """Returns what the profile says otherwise than DuckDB, in words; empty where all is equal.
+    """Return the differences between the profile and DuckDB as text; empty if there are none.
 
     Args:
         path: of the file.
@@ -280,14 +280,14 @@ def _row(query: str) -> tuple[Any, ...]:
 def _ends(
     column: ColumnProfile, kind: str, low: Any, high: Any
 ) -> tuple[tuple[str, Any, Any], ...]:
-    """Returns minimum and maximum, of what has one: texts and truths have none in a profile."""
+    """Return minimum and maximum; texts and booleans have none in a profile."""
     if kind in {"VARCHAR", "BOOLEAN"}:
         return ()
     return ("minimum", column.minimum, low), ("maximum", column.maximum, high)
 
 
 def _dtypes(kind: str, missing: int, suffix: str) -> tuple[str, ...]:
-    """Returns pandas' types for a type of DuckDB: the names differ, and gaps make floats."""
+    """Return pandas' types for a DuckDB type: names differ, and missing values give floats."""
     if kind.startswith(("BIGINT", "INTEGER", "UBIGINT", "HUGEINT", "SMALLINT", "TINYINT")):
         return ("float64",) if missing else ("int64", "int32", "uint64")
     if kind.startswith(("DATE", "TIMESTAMP")):

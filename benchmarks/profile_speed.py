@@ -1,11 +1,11 @@
-"""Processor time and memory to profile large files, beside DuckDB, Polars and pandas.
+"""Processor time and memory to profile large files, compared with DuckDB, Polars and pandas.
 
     python -m benchmarks.profile_speed [--rounds 3] [--only NAME …]
 
-Each run is a fresh process with its libraries imported; the programs alternate, and the medians
-count. Time is that of the processor, over all threads; memory is how much the highest resident
-size grew after the imports. Ours has no time budget here, so that all see the whole file. What
-each does:
+Each run is a fresh process with its libraries imported. The programs alternate, and the medians
+count. Time is processor time over all threads. Memory is the growth of the peak resident size after
+the imports. Ours has no time budget here, so that all programs read the complete file. The work of
+each:
 
 - ours: `profile_file` and `render`
 - DuckDB: SUMMARIZE, whose distinct counts are estimates
@@ -32,7 +32,7 @@ import numpy as np
 import pandas as pd
 
 _LIMIT_S = 180
-"""A program that takes longer on a file, or fails, is not run on it again."""
+"""Time limit; a program that exceeds it on a file, or fails, does not run on it again."""
 _RUN = """
 import json, math, resource, sys, threading, time
 from pathlib import Path
@@ -134,7 +134,7 @@ def main() -> None:
 def _compare(
     case: str, path: Path, programs: dict[str, tuple[str, tuple[str, str]]], rounds: int
 ) -> None:
-    """Prints the medians of the programs on a file, run in turns."""
+    """Print the medians of the programs on a file, which run in turns."""
     runs: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
     failed = set()
     for name in list(programs) * rounds:
@@ -179,7 +179,7 @@ def _measured(path: Path, code: str) -> dict[str, float] | None:
 
 
 def _sales(rows: int, seed: int) -> pd.DataFrame:
-    """Returns orders of a shop, as such files are: keys, times, names, amounts, gaps."""
+    """Return typical orders of a shop: keys, times, names, amounts, missing values."""
     rng = np.random.default_rng(seed)
     start = seed * rows
     cities = np.array([f"city {number:03d}" for number in range(300)])

@@ -1,13 +1,13 @@
-"""How long the sentences of the pages are, and which figures stand in them.
+"""Sentence lengths and figures of the Markdown pages.
 
 `python -m benchmarks.prose [FILES…] [--markdown] [--worst N] [--figures]` reads Markdown pages, by
-default all of the checkout's. Per page it prints: sentences, words per sentence, words of the
+default all of the checkout. Per page it prints: sentences, words per sentence, words of the
 longest, sentences of more than 35 and of more than 25 words, figures, and nested parentheses.
 
-Read is prose: paragraphs, list items and quotations. Left out are code blocks, headings, HTML, and
-table cells without a full stop; a cell with one counts, except for its figures. A figure is a
-number with a unit, such as `5 s`, `12 %` or `3x`; those in code and in the text of links do not
-count. A code span is one word. A semicolon or a colon ends no sentence.
+Prose is paragraphs, list items and quotations. Code blocks, headings, HTML, and table cells without
+a full stop are left out. A cell with a full stop counts, except for its figures. A figure is a
+number with a unit, such as `5 s`, `12 %` or `3x`. Figures in code and in link text do not count. A
+code span is one word. A semicolon or a colon does not end a sentence.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from markdown_it.token import Token
 LONG_WORDS, VERY_LONG_WORDS = 25, 35
 HEADINGS = ("page", "sentences", "mean", "longest", "> 35", "> 25", "figures", "nested")
 _PAGES = ("*.md", "docs/**/*.md", "examples/*.md")
-_CODE = "\ue000"  # stands for a code span: no page has this character
+_CODE = "\ue000"  # represents a code span: no page contains this character
 _LINK = "\ue001"  # marks each word of a link's text
 
 _END = re.compile(r"""(?<=[.!?…])[\"'”’)\]*_]*\s+""")
@@ -46,16 +46,16 @@ class Sentence:
     line: int
     """Line of the page on which the sentence's block begins, from 1."""
     text: str
-    """The sentence as a reader sees it, a code span with its backquotes."""
+    """The sentence as a reader sees it, code spans with their backquotes."""
     words: int
     figures: tuple[str, ...]
     nesting: int
-    """How deep its parentheses are nested."""
+    """Depth of its nested parentheses."""
 
 
 @dataclass(frozen=True)
 class Prose:
-    """The figures of one page, or of several together."""
+    """Sentences of one page, or of several together."""
 
     page: str
     sentences: tuple[Sentence, ...]
@@ -80,7 +80,7 @@ def read_prose(page: str, markdown: str) -> Prose:
     """Return the sentences of a page.
 
     Args:
-        page: The name that the sentences carry.
+        page: The page's name, stored in each sentence.
         markdown: The page's text.
     """
     found: list[Sentence] = []
@@ -93,10 +93,10 @@ def read_prose(page: str, markdown: str) -> Prose:
 
 
 def split_sentences(text: str) -> list[str]:
-    """Return the sentences of a text, without those that hold no word.
+    """Return the sentences of a text, without those that contain no word.
 
-    A full stop, a question or exclamation mark or an ellipsis ends a sentence where white space
-    follows, unless the full stop belongs to an abbreviation such as `e.g.`.
+    A full stop, a question or exclamation mark or an ellipsis ends a sentence if white space
+    follows. The full stop of an abbreviation such as `e.g.` does not.
     """
     sentences, start = [], 0
     for end in _END.finditer(text):
@@ -108,7 +108,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[int, bool, Token]]:
-    """Yields line, whether it is a table's cell, and content of each block of prose."""
+    """Yield each block of prose: its line, whether it is a table cell, and its content."""
     line, opened = 1, ""
     for token in tokens:
         if token.map:
@@ -120,7 +120,7 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[tuple[int, bool, Token]]:
 
 
 def _text(children: Sequence[Token]) -> str:
-    """The words of a block: code spans as one mark each, words of links marked."""
+    """Return the text of a block, with a mark for each code span and each word of a link."""
     parts, is_link = [], False
     for child in children:
         if child.type in ("link_open", "link_close"):
@@ -135,7 +135,7 @@ def _text(children: Sequence[Token]) -> str:
 
 
 def _sentence(page: str, line: int, marked: str, spans: list[str], is_cell: bool) -> Sentence:
-    """The sentence of a marked text; takes its code spans from the front of the list."""
+    """Return the sentence of a marked text; remove its code spans from the front of `spans`."""
     figures = () if is_cell else tuple(match[0] for match in _FIGURE.finditer(marked))
     text = re.sub(_CODE, lambda _: f"`{spans.pop(0)}`", marked).replace(_LINK, "")
     return Sentence(page, line, text, _count_words(marked), figures, _nesting(marked))
@@ -154,7 +154,7 @@ def _nesting(text: str) -> int:
 
 
 def _printed(rows: Sequence[Sequence[str]], as_markdown: bool) -> str:
-    """Rows as a Markdown table, or as columns."""
+    """Return rows as a Markdown table, or as columns."""
     if as_markdown:
         ruled = [rows[0], ["---", *["---:"] * (len(rows[0]) - 1)], *rows[1:]]
         return "\n".join(f"| {' | '.join(row)} |" for row in ruled)
@@ -165,7 +165,7 @@ def _printed(rows: Sequence[Sequence[str]], as_markdown: bool) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the table, and what else was asked for."""
+    """Print the table, and the optional lists."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prose")
     parser.add_argument("files", nargs="*", type=Path, help="Markdown pages (default: all)")
     parser.add_argument("--markdown", action="store_true", help="print a Markdown table")

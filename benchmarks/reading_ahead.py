@@ -1,7 +1,7 @@
-"""From Enter to the local model's first word, with and without the file read ahead.
+"""Time from Enter to the local model's first word, with and without prefetching the prompt.
 
-`python -m benchmarks.reading_ahead FILE...` asks one question about each file, as the panel does,
-with a fresh server of the model for each measurement: nothing is left of another conversation.
+`python -m benchmarks.reading_ahead FILE...` asks one question about each file, as the panel does.
+Each measurement has a fresh model server, so that no other conversation is cached.
 """
 
 from __future__ import annotations

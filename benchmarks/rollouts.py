@@ -1,8 +1,9 @@
-"""Groups of rollouts with a scripted model and real workers: speed, memory, what is left behind.
+"""Groups of rollouts with a scripted model and real workers: speed, memory, leftover processes.
 
-Usage: `python -m benchmarks.rollouts --count 1000 --size 8`. The model answers at once, so this
-measures the loop, the sandbox and the scoring. It prints trajectories a second, the memory of this
-process from a tenth of the work to its end, and the processes that outlive it: there must be none.
+Usage: `python -m benchmarks.rollouts --count 1000 --size 8`. The model answers immediately, so this
+measures the loop, the sandbox and the scoring. It prints trajectories per second and the memory of
+this process from a tenth of the work to its end. It also lists the processes that outlive it; there
+must be none.
 """
 
 from __future__ import annotations
@@ -48,16 +49,16 @@ _CELLS = (
 
 
 _END_S = 10.0
-"""For a process to be gone once it was told to."""
+"""Time for a process to end after the request to end."""
 
 
 class Scripted:
-    """Two cells, then the sum: a right answer where the seed is even, and a wrong one elsewhere."""
+    """A policy of two cells, then the sum; every other rollout of a group answers wrong."""
 
     name = "scripted"
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the next turn."""
+        """Return the next turn."""
         turn = sum(message.role == "assistant" for message in request.messages)
         await asyncio.sleep(0)
         if turn < len(_CELLS):
@@ -73,18 +74,18 @@ class Scripted:
 
 @dataclass
 class Watched:
-    """This process while it works."""
+    """Observations of this process while it works."""
 
     seconds: float = 0.0
     """Of the rollouts alone, without the start of the pool."""
     memory: list[int] = field(default_factory=list)
     """Resident bytes after each group."""
     below: dict[int, float] = field(default_factory=dict)
-    """The processes that were seen below this one, with the time of their start."""
+    """Descendant processes that were seen, with their start times."""
     _me: psutil.Process = field(default_factory=psutil.Process)
 
     def look(self) -> None:
-        """Notes the memory, and the processes below."""
+        """Note the memory, and the descendant processes."""
         self.memory.append(self._me.memory_info().rss)
         for process in self._me.children(recursive=True):
             try:
@@ -93,13 +94,13 @@ class Watched:
                 continue
 
     def left(self) -> list[psutil.Process]:
-        """Returns the processes that outlive this work by some seconds."""
+        """Return the processes that still run some seconds after this work."""
         seen = [one for pid, start in self.below.items() if (one := _process(pid, start))]
         return list(psutil.wait_procs(seen, timeout=_END_S)[1])
 
 
 def _process(pid: int, start: float) -> psutil.Process | None:
-    """The process, if it is that one still."""
+    """Return the process, if it is still the same one."""
     try:
         process = psutil.Process(pid)
         return process if process.create_time() == start else None
@@ -123,7 +124,7 @@ def _split(folder: Path, groups: int) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    """What all groups share; all of it is open."""
+    """Open resources that all groups share."""
 
     out: Path
     policy: KeptPolicy
@@ -133,7 +134,7 @@ class _Means:
     log: GroupLog
 
     async def group(self, item: Sample, size: int) -> list[GroupMember]:
-        """Rolls out a group."""
+        """Roll out a group."""
         folder = item_folder(self.out, item.task.id, 0)
         context = RolloutContext(item.task, self.pool, folder, dialect="react")
         reward = suite_reward(self.scorer, item)
@@ -151,7 +152,7 @@ async def _run(arguments: argparse.Namespace, out: Path, watched: Watched) -> Gr
     waiting = iter([item for item in items if item.task.id not in done])
     settings = PoolSettings(profile=Strictness(arguments.profile))
     async with AsyncExitStack() as stack:
-        # The system ends the workers with the thread that started the pool: it comes first.
+        # The system ends the workers with the thread that started the pool, so open it first.
         pool = await stack.enter_async_context(open_pool(arguments.pool, settings))
         scorer = await stack.enter_async_context(ScoringPool(suite, 60.0))
         reader = await stack.enter_async_context(ProfileReader())
@@ -202,7 +203,7 @@ def _table(
 
 
 def main() -> int:
-    """Runs the command; returns the exit code: 1 where a process was left behind."""
+    """Run the command; return the exit code: 1 if a process was left behind."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rollouts", description=__doc__)
     add = parser.add_argument
     add("--count", type=positive, default=1_000, help="rollouts in all")

@@ -1,6 +1,6 @@
 """Milliseconds that our extension adds to the start of a Jupyter server, and to its first use.
 
-Clock time, and processor time, which other work on the machine disturbs less.
+It measures clock time, and processor time, which other work on the machine disturbs less.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ print(json.dumps([spent, [name for name in ("pandas", "torch", "openai") if name
 
 
 def load() -> tuple[list[float], list[str]]:
-    """Returns the milliseconds, and which heavy modules were imported.
+    """Return the milliseconds, and which heavy modules were imported.
 
-    The milliseconds are of the start by the clock and the processor, then of the first use.
+    The milliseconds are clock and processor time of the start, then those of the first use.
     """
     with tempfile.TemporaryDirectory() as folder:
         names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")

@@ -1,9 +1,9 @@
-"""How the code is laid out: `python -m benchmarks.structure [--at REVISION] [--list]`.
+"""Measure the layout of the code: `python -m benchmarks.structure [--at REVISION] [--list]`.
 
-Counted of the three packages, without their tests: files and their lines; folders and files that
-import each other in a circle; classes with more methods than the wall of 15; public names that two
-modules define. Of the working tree alone, by running it: the files that a question passes on its
-way to the kernel, and the objects that a cell of a snapshot passes on its way to its process.
+For the three packages without their tests, it counts files, their lines, and circular imports of
+folders and files. It also counts classes with more than 15 methods, and public names that two
+modules define. Only the working tree is also run. That counts the files between a question and the
+kernel, and the objects between a cell of a snapshot and its process.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ PACKAGES = ("kernel_sandbox", "dm_jupyter", "training")
 _ROOT = Path(__file__).resolve().parents[1]
 _WALL_METHODS, _WALL_LINES, _SMALL_LINES = 15, 500, 80
 _OWN_IN_EACH = frozenset({"main", "PROMPTS"})
-"""Names that each command, or each module of help, has for itself."""
+"""Names that each command, or each module of assistance, defines for itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What was counted; lists name what stands out."""
+    """Counts of a tree; lists name what stands out."""
 
     lines: Mapping[str, int]
-    """Of each module that holds code, by its dotted name."""
+    """Of each module that contains code, by its dotted name."""
     folder_circles: Sequence[str]
     file_circles: Sequence[str]
     large_classes: Sequence[str]
@@ -55,21 +55,21 @@ class Layout:
 
     @property
     def long_files(self) -> list[str]:
-        """Modules beyond the wall of 500 lines."""
+        """Modules above the limit of 500 lines."""
         return [name for name, count in self.lines.items() if count > _WALL_LINES]
 
 
 @dataclass(slots=True)
 class _Modules:
-    """The modules of a tree, by their dotted names."""
+    """Modules of a tree, by their dotted names."""
 
     trees: dict[str, ast.Module] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     packages: set[str] = field(default_factory=set)
-    """Those that are a folder."""
+    """Modules that are a folder."""
 
     def imports(self, name: str) -> set[str]:
-        """The modules that a module imports when it is loaded."""
+        """Return the modules that a module imports when it is loaded."""
         found = set()
         for node in _loaded(self.trees[name].body):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -81,13 +81,13 @@ class _Modules:
 
 
 def layout_of(sources: Mapping[str, str]) -> Layout:
-    """Returns what is to be said of a tree.
+    """Return the layout of a tree.
 
     Args:
         sources: the texts of its Python files, by their paths.
 
     Raises:
-        SyntaxError: a file is no Python.
+        SyntaxError: a file is not Python.
     """
     modules = _parsed(sources)
     imports = {name: modules.imports(name) for name in modules.trees}
@@ -126,7 +126,7 @@ def _parsed(sources: Mapping[str, str]) -> _Modules:
 
 
 def _loaded(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements that run when a module is loaded, but those for type checkers."""
+    """Yield the statements that run when a module is loaded, except those for type checkers."""
     for node in body:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             yield from _loaded(node.orelse)
@@ -138,7 +138,7 @@ def _loaded(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _folder_circles(imports: Mapping[str, set[str]], packages: set[str]) -> set[str]:
-    """Pairs of folders beside each other that import one another."""
+    """Return pairs of sibling folders that import each other."""
     edges = set()
     for name, found in imports.items():
         own = name.split(".")
@@ -153,7 +153,7 @@ def _folder_circles(imports: Mapping[str, set[str]], packages: set[str]) -> set[
 
 
 def _circles(imports: Mapping[str, set[str]]) -> list[set[str]]:
-    """The sets of modules that reach each other (Tarjan's strongly connected components)."""
+    """Return the sets of modules that reach each other (Tarjan's strongly connected components)."""
     order: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -219,7 +219,7 @@ def _exported(tree: ast.Module) -> list[str]:
 
 
 def _files_of_a_question() -> list[str]:
-    """The files between `dm-jupyter ask` and what is sent to the model and to the kernel."""
+    """Return the files between `dm-jupyter ask` and the requests to the model and the kernel."""
     from dm_jupyter.cli.app import app  # noqa: PLC0415
     from dm_jupyter.models.endpoint_client import EndpointClient  # noqa: PLC0415
     from kernel_sandbox.cells.zmq_channels import ZmqChannels  # noqa: PLC0415
@@ -249,7 +249,7 @@ def _files_of_a_question() -> list[str]:
 
 
 async def _objects_of_a_snapshot() -> list[str]:
-    """The objects whose methods get the text of a cell before the process's client does."""
+    """Return the objects whose methods get a cell's text before the process's client does."""
     source = "'a text that nothing else holds'"
     passed: dict[str, None] = {}
 
@@ -276,7 +276,7 @@ async def _objects_of_a_snapshot() -> list[str]:
 
 
 def _files_on_the_way(frame: FrameType | None) -> list[str]:
-    """The files of the packages that a call came through, the outermost first."""
+    """Return the files of the packages that a call came through, the outermost first."""
     found: list[str] = []
     while frame is not None:
         path = Path(frame.f_code.co_filename)
@@ -287,7 +287,7 @@ def _files_on_the_way(frame: FrameType | None) -> list[str]:
 
 
 def _sources(revision: str | None) -> dict[str, str]:
-    """The Python files of the packages, in the working tree or at a revision.
+    """Return the Python files of the packages, in the working tree or at a revision.
 
     Raises:
         subprocess.CalledProcessError: git knows no such revision.
@@ -327,7 +327,7 @@ def _way(passed: Sequence[str]) -> str:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Prints the table; returns the exit code."""
+    """Print the table; return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.structure",
         description=__doc__,

@@ -1,12 +1,13 @@
-"""Log-probabilities of sampled ids: a server's against those of transformers on the same weights.
+"""Log-probabilities of sampled ids: a server's compared with transformers on the same weights.
 
 `python -m benchmarks.token_logprobs` samples ten short conversations of two turns with the local
-model, then scores the same ids with transformers: the weights of the same file, dequantized to
-bfloat16 in a folder beside it. The last ids of a turn that a stop string ended are told apart,
-since llama.cpp leaves out their log-probabilities and is asked for each. Takes the extra `train`,
-6 GB of memory and some minutes. `--model` names another model of the catalogue, or a GGUF file.
+model. It then scores the same ids with transformers: the weights of the same file, dequantized to
+bfloat16 in a folder next to it. The last ids of a turn that a stop string ended are listed
+separately, because llama.cpp omits their log-probabilities and is asked for each. It needs the
+extra `train`, 6 GB of memory and some minutes. `--model` names another model of the catalogue, or a
+GGUF file.
 
-`--vllm URL` samples from a vLLM server in place of llama.cpp: `vllm serve` with that folder.
+`--vllm URL` samples from a vLLM server instead of llama.cpp: `vllm serve` with that folder.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ FOLLOW_UP = "The output was: 42. Now the same without missing values."
 
 @dataclass(frozen=True)
 class Difference:
-    """Of one id, in natural logarithms."""
+    """Difference at one id, in natural logarithms."""
 
     size: float
     is_of_stop: bool
@@ -59,7 +60,7 @@ class Difference:
 
 
 async def turns_of(policy: TokenPolicy, tokens: int) -> list[SampledTokens]:
-    """Returns two turns for each question, the second after the ids of the first."""
+    """Return two turns for each question, the second after the ids of the first."""
     found: list[SampledTokens] = []
     for seed, question in enumerate(QUESTIONS):
         messages = [Message("system", SYSTEM), Message("user", question)]
@@ -79,12 +80,12 @@ async def turns_of(policy: TokenPolicy, tokens: int) -> list[SampledTokens]:
 
 
 async def sampled(model: catalogue.LocalModel, tokens: int, vllm: str = "") -> list[SampledTokens]:
-    """Returns the turns of a server of our own, which ends with them, or of a vLLM server.
+    """Return the turns of our own server, which ends after them, or of a vLLM server.
 
     Args:
-        model: what the server of our own runs.
-        tokens: at most, of a turn.
-        vllm: the address of the other one, ending in `/v1`; empty for our own.
+        model: of our own server.
+        tokens: the most of a turn.
+        vllm: address of the vLLM server, ending in `/v1`; empty for our own.
     """
     if vllm:
         async with httpx2.AsyncClient(timeout=60) as client:
@@ -102,7 +103,7 @@ async def sampled(model: catalogue.LocalModel, tokens: int, vllm: str = "") -> l
 
 
 def loaded(name: str, dtype: str) -> Any:
-    """Returns the model of a GGUF file in transformers."""
+    """Return the model of a GGUF file in transformers."""
     import torch  # noqa: PLC0415
     from transformers import AutoModelForCausalLM  # noqa: PLC0415
 
@@ -115,7 +116,7 @@ def loaded(name: str, dtype: str) -> Any:
 
 
 def differences(model: Any, turns: list[SampledTokens]) -> Iterator[Difference]:
-    """Yields how far the two are apart, for each sampled id."""
+    """Yield the difference between the two log-probabilities, for each sampled id."""
     import torch  # noqa: PLC0415
 
     for one in turns:

@@ -1,1 +1,1 @@
-"""Training of the analyst: tasks, scoring, rollouts and losses. Run from a checkout."""
+"""Training of the analyst: tasks, scoring, rollouts and losses. Runs only from a checkout."""

@@ -1,11 +1,11 @@
-"""Writes the training set of a value model: `python -m training.collect_values RUN… --out FILE`.
+"""Write the training set of a value model: `python -m training.collect_values RUN… --out FILE`.
 
-The runs are searches that were told which answers are right (`training.evaluate … --strategy search
---collect`). Of each task, however many trees it has, at most 4 right and 4 wrong paths are taken,
-and of these each node once: its conversation and Q as the search left it (Jupiter, arXiv
-2509.09245, and its released `post_analysis`, which takes fewer wrong paths where none is right).
-Wrong paths with a cell that a limit ended are left out, and of paths with the same words one is
-taken. Questions that may only be evaluated on are refused.
+The runs are searches that knew the right answers (`training.evaluate … --strategy search
+--collect`). Of each task, over all its trees, at most 4 right and 4 wrong paths are taken. Each of
+their nodes is written once, with its conversation and its final Q in the search. This follows
+Jupiter (arXiv 2509.09245) and its released `post_analysis`, which takes fewer wrong paths if none
+is right. Wrong paths with a cell that a limit ended are left out, and paths with the same text are
+taken once. Questions for evaluation only are refused.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from training.records.records import EvalRecord, RunError, read_run
 __all__ = ["CollectError", "ValueExample", "examples_of", "main"]
 
 PATHS = 4
-"""Of each kind, right and wrong, at most."""
+"""Most paths of each kind, right and wrong."""
 SEED = 42
-"""Of the draw among paths; the released code's."""
+"""Seed of the draw among paths; the released code's."""
 _INTERRUPTED = frozenset({"timeout", "memory", "killed", "interrupted"})
-"""Ends of cells that say little of the code: another machine, or another hour, may have let it."""
+"""Cell statuses that say little about the code: it may succeed on another machine or later."""
 _Path = list[Mapping[str, Any]]
-"""The nodes from the root to the end."""
+"""Nodes from the root to the end."""
 
 
 class CollectError(ValueError):
-    """Records from which no values may or can be collected; the message says why."""
+    """No values may or can be collected from the records; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueExample:
-    """A state and what it turned out to be worth."""
+    """A state and its value at the end of the search."""
 
     task: str
     tree: int
@@ -50,24 +50,24 @@ class ValueExample:
     node: int
     depth: int
     messages: list[dict[str, str]]
-    """What a value model is shown of the state (`shown_state`)."""
+    """The state as a value model sees it (`shown_state`)."""
     value: float
-    """Q, -1 to 1: the mean of what the node was told, 0 for an expansion, and the rewards below."""
+    """Q, -1 to 1: the mean of the node's backed-up values, 0 for expansions, and rewards below."""
     visits: int
     reward: float | None
-    """1 or -1 where the path ends here."""
+    """1 or -1 if the path ends here."""
     reward_sum: float
-    """Of the rewards here and below: with `reward_count` the mean of rewards alone, the paper's
-    target, without the zeros that expansions count in `value`."""
+    """Sum of the rewards here and below. Divided by `reward_count`, it is the paper's target: the
+    mean of rewards without the zeros that expansions add to `value`."""
     reward_count: int
-    """Rewards here and below; never 0, as each path taken ends in one."""
+    """Rewards here and below; never 0, because each path taken ends in one."""
 
 
 def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
-    """Yields the examples of all trees, task by task.
+    """Yield the examples of all trees, task by task.
 
     Raises:
-        CollectError: a record holds no tree with rewards, or its question is for evaluation only.
+        CollectError: a record has no tree with rewards, or its question is for evaluation only.
     """
     trees: dict[str, list[dict[int, Mapping[str, Any]]]] = {}
     for record in records:
@@ -123,7 +123,7 @@ def _of_task(task: str, trees: list[dict[int, Mapping[str, Any]]]) -> Iterator[V
 
 
 def _rewards_below(nodes: Mapping[int, Mapping[str, Any]]) -> dict[int, list[float]]:
-    """Of each node, the rewards of the paths that go through it."""
+    """Return, for each node, the rewards of the paths through it."""
     found: dict[int, list[float]] = {number: [] for number in nodes}
     for node in nodes.values():
         for above in _path(nodes, node) if node["reward"] is not None else ():
@@ -134,7 +134,7 @@ def _rewards_below(nodes: Mapping[int, Mapping[str, Any]]) -> dict[int, list[flo
 def _distinct_paths(
     trees: list[dict[int, Mapping[str, Any]]], is_right: bool
 ) -> Iterator[tuple[int, _Path]]:
-    """The ended paths of one kind, each wording once, with the numbers of their trees."""
+    """Yield the ended paths of one kind, each text once, with the numbers of their trees."""
     seen = set()
     for tree, nodes in enumerate(trees):
         for node in nodes.values():
@@ -159,7 +159,7 @@ def _path(nodes: Mapping[int, Mapping[str, Any]], node: Mapping[str, Any]) -> _P
 
 
 def main() -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
     parser = argparse.ArgumentParser(prog="python -m training.collect_values", description=__doc__)
     parser.add_argument("runs", type=Path, nargs="+", metavar="RUN")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")

@@ -1,7 +1,7 @@
-"""Compares two runs question by question: `python -m training.compare RUN_A RUN_B`.
+"""Compare two runs question by question: `python -m training.compare RUN_A RUN_B`.
 
-A run is a folder with `records.jsonl`, or a file of such records. Shares and their difference are
-those of the questions that both runs have; the others are named.
+A run is a folder with `records.jsonl`, or a file of such records. Shares and their difference cover
+the questions that both runs have; the others are listed.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def comparison_of(
     rules: Rules = "strict",
     by: By = "question",
 ) -> dict[str, Any]:
-    """Returns every figure of a comparison as plain JSON values.
+    """Return every figure of a comparison as plain JSON values.
 
     Args:
         first: the records of run A.
         second: the records of run B.
-        rules: by whose rules an answer is right.
-        by: whether all tries at a question stand together, or each beside the other run's.
+        rules: whose rules decide whether an answer is right.
+        by: whether to match all tries at a question together, or each with the other run's.
 
     Raises:
         RunError: the runs have no question, or no try, in common.
@@ -76,7 +76,7 @@ def _shares(pairing: Pairing, rules: Rules, by: By) -> list[dict[str, Any]]:
 
 
 def _change(pair: Pair) -> dict[str, Any]:
-    """What a question was in both runs, and how the tries failed that are not right."""
+    """Return the outcome of a question in both runs, with the failures of its wrong tries."""
     found: dict[str, Any] = {"id": pair.id, "trial": pair.trial}
     for name, share, tries in zip(RUNS, pair.shares, (pair.first, pair.second), strict=True):
         found[name] = {
@@ -88,11 +88,11 @@ def _change(pair: Pair) -> dict[str, Any]:
 
 
 def print_comparison(comparison: Mapping[str, Any], names: tuple[str, str]) -> None:
-    """Prints the figures of a comparison (`comparison_of`).
+    """Print the figures of a comparison (`comparison_of`).
 
     Args:
         comparison: the figures.
-        names: what to call the first and the second run.
+        names: of the first and the second run.
     """
     console = wide_console()
     console.print(_share_table(comparison, names))
@@ -122,7 +122,7 @@ def _share_table(comparison: Mapping[str, Any], names: tuple[str, str]) -> Table
 
 
 def verdict_lines(comparison: Mapping[str, Any]) -> list[str]:
-    """Returns the paired difference and McNemar's test of a comparison in words."""
+    """Return the paired difference and McNemar's test of a comparison as text."""
     difference, questions = comparison["difference"], comparison["runs"]["a"]["questions"]
     line = f"B less A: {difference['points']:+.1f} points"
     if difference["interval"] is None:
@@ -188,7 +188,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
     options = _parser().parse_args(arguments)
     names = str(options.run_a), str(options.run_b)
     try:

@@ -1,7 +1,7 @@
-"""Runs a suite through the product's own loop and prints a table: `python -m training.evaluate`.
+"""Run a suite through the product's own loop and print a table: `python -m training.evaluate`.
 
-Every finished try is one line of `records.jsonl` at once, so that a run that was stopped goes on
-where it was when the same command is given again. Unanswered questions stay in the denominator.
+Every finished try is written to `records.jsonl` immediately, so the same command resumes an
+interrupted run. Unanswered questions stay in the denominator.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _manifest(
             strategy["value_model"] = options.strategy.values.name
     elif isinstance(options.strategy, Vote):
         strategy |= asdict(options.strategy)
-        if options.strategy.choose == "vote":  # as in the runs of older releases, which go on
+        if options.strategy.choose == "vote":  # runs of older releases lack it and must resume
             del strategy["choose"]
     return Manifest(
         suite=options.suite.name,
@@ -169,7 +169,7 @@ def _manifest(
 
 
 def evaluation_pool(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Pool]:
-    """Opens the pool in which the cells of an evaluation run, as its options say."""
+    """Return the pool in which the cells of an evaluation run, built from its options."""
     keep = Keep.SNAPSHOT if arguments.strategy == "search" else Keep.PERSISTENT
     settings = PoolSettings(strategy=keep, profile=Strictness(arguments.profile))
     installer = partial(_installer, arguments.packages_lock) if arguments.install_packages else None
@@ -177,7 +177,7 @@ def evaluation_pool(arguments: argparse.Namespace) -> AbstractAsyncContextManage
 
 
 def _installer(lock: Path | None) -> PackageInstaller:
-    """Installs what a cell lacks: whoever begins a rollout agrees to all that is listed."""
+    """Return an installer of packages that cells lack; it consents to every listed package."""
 
     async def agree(_: Sequence[str]) -> bool:
         return True
@@ -187,23 +187,23 @@ def _installer(lock: Path | None) -> PackageInstaller:
 
 
 async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = None) -> None:
-    """Runs an evaluation, or resumes it, and prints its figures.
+    """Run or resume an evaluation and print its figures.
 
     Args:
         arguments: all options of this command.
-        opened: is evaluated in place of the model that the options name.
+        opened: the policy to evaluate, instead of the model that the options name.
 
     Raises:
         DmJupyterError: the model, the judge or the folder can't be used, or the budget is spent.
         SandboxError: no cell can be run.
-        ValueError: the suite, the split or the records are not as they must be.
+        ValueError: the suite, the split or the records are invalid.
         OSError: a file can't be read or written.
     """
     options = _options(arguments)
     choice = _choice(arguments, opened)
     options.out.mkdir(parents=True, exist_ok=True)
     async with AsyncExitStack() as stack:
-        # The system ends the workers with the thread that started the pool: it comes first.
+        # The system ends the workers with the thread that started the pool, so open it first.
         pool = await stack.enter_async_context(evaluation_pool(arguments))
         if opened is not None:
             policy = opened
@@ -256,14 +256,14 @@ def _choice(arguments: argparse.Namespace, opened: Policy | None) -> ModelChoice
 
 
 def _draws_together(policy: Policy) -> bool:
-    """Whether the endpoint gives several turns in one answer, as far as it is known by now."""
+    """Return whether the endpoint returns several turns in one answer, as far as known."""
     return not isinstance(policy, HttpPolicy) or policy.capabilities.takes("n")
 
 
 async def _judged(
     options: EvalOptions, arguments: argparse.Namespace, stack: AsyncExitStack
 ) -> EvalOptions:
-    """The options with the judge that the suite needs."""
+    """Return the options with the judge that the suite needs."""
     if not isinstance(options.suite, JudgedSuite):
         return options
     if options.collects:
@@ -280,7 +280,7 @@ async def _judged(
 async def _valued(
     options: EvalOptions, arguments: argparse.Namespace, stack: AsyncExitStack
 ) -> EvalOptions:
-    """The options with the value model that the search was given."""
+    """Return the options with the value model of the search."""
     if not arguments.value_model or not isinstance(options.strategy, Search):
         return options
     values = await stack.enter_async_context(ValueModel(arguments.value_model))
@@ -299,7 +299,7 @@ def _salvage_line(out: Path, salvaged: Salvaged) -> str:
 def _write(records: list[EvalRecord], out: Path, price: Price | None) -> None:
     write_summary(records, out / "summary.json", price)
     write_results(records, out / "results.jsonl")
-    # Outcomes alone: copied to `records.jsonl`, a run on another machine goes on from them.
+    # Outcomes only: copied to `records.jsonl`, they let a run resume on another machine.
     write_lines((asdict(record.compacted()) for record in records), out / "compact.jsonl")
 
 
@@ -308,11 +308,11 @@ def _say(line: str) -> None:
 
 
 def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted.
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted.
 
     Args:
         argv: its options; `None` takes those of this process.
-        policy: is evaluated in place of the model that the options name.
+        policy: to evaluate, instead of the model that the options name.
     """
     arguments = parsed_arguments(__doc__, argv)
     try:
@@ -327,17 +327,17 @@ def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int
 
 
 class RunProgress(WorkProgress):
-    """How far an evaluation is, and how many answers are right."""
+    """Progress of an evaluation, with the number of right answers."""
 
     _right = 0
 
     def start(self, resume_state: ResumeState) -> None:
-        """Says where the run stands."""
+        """Show the state of the run."""
         self._right = sum(record.correct for record in resume_state.done.values())
         self.begin(len(resume_state.tries), len(resume_state.done), f"{self._right} right so far")
 
     def show(self, record: EvalRecord) -> None:
-        """Shows one more record."""
+        """Show one more record."""
         self._right += record.correct
         name = f"{record.id} #{record.trial + 1}" if record.trial else record.id
         self.add(

@@ -1,7 +1,7 @@
-"""Runs the cells of recorded runs again in fresh workers: `python -m training.replay RUN`.
+"""Run the cells of recorded runs again in fresh workers: `python -m training.replay RUN`.
 
-Nothing is asked of a model. Data files are found by their content: where the record says, in the
-split, or in a folder that `--data` names. So a run replays on another machine.
+No model is called. Data files are found by content: at the recorded path, in the split, or in a
+folder given with `--data`. So a run can be replayed on another machine.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ __all__ = ["RepeatedCells", "main", "repeat_cells"]
 
 @dataclass(frozen=True, slots=True)
 class RepeatedCells:
-    """What came of running the cells of a run again."""
+    """Result of running the cells of a run again."""
 
     cells: int
     difference: str
-    """The first thing that was otherwise, for a person; empty where nothing was."""
+    """Description of the first difference; empty if there is none."""
 
 
 async def repeat_cells(
     trajectory: Trajectory, files: Mapping[str, Path], pool: Pool, folder: Path
 ) -> RepeatedCells:
-    """Returns what came of the cells of a run in a fresh worker.
+    """Run the cells of a run again in a fresh worker and return the result.
 
     Args:
         trajectory: the run.
         files: its data files by the names that the code reads them by.
         pool: where cells run; open.
-        folder: gets the files that the code makes.
+        folder: receives the files that the code creates.
 
     Raises:
         SandboxError: no cell can be run, or a file can't be used.
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 async def _repeated(record: EvalRecord, finder: DataFinder, pool: Pool, folder: Path) -> str:
-    """What was otherwise, in words; empty where nothing was."""
+    """Return the difference in words; empty if there is none."""
     try:
         files = recorded_files(record, finder)
         trajectory = Trajectory.from_json(record.trajectory)
@@ -102,7 +102,7 @@ async def _main(arguments: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Runs the command; returns the exit code: 1 after a fault or a difference."""
+    """Run the command; return the exit code: 0, 1 after a fault or a difference."""
     arguments = _parser().parse_args()
     try:
         return asyncio.run(_main(arguments))

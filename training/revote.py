@@ -1,13 +1,13 @@
-"""Takes a run of votes or of searches apart: `python -m training.revote RUN --split DIR`.
+"""Split a run of votes or searches into its tries: `python -m training.revote RUN --split DIR`.
 
-Each try of a vote and each answer of a search is scored as if it had been alone. They are put to
-the vote again, by the rules of this release, and what that chooses is written to
-`RUN/tries/vote.jsonl`, or with `--choose` to `mode.jsonl` or `value.jsonl` beside it; the best of
-them, a right one where there is any, to `RUN/tries/any.jsonl`. The tries of a vote go to
-`RUN/tries/N.jsonl`, the first as 0. That one is the single try as it would have been, so that
-`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` says what the vote gains on the
-same draws. Of a compact record, which holds no tries, those that lie in `RUN/tries` already are
-kept.
+Each try of a vote and each answer of a search is scored on its own. They are then put to the vote
+again, by the rules of this release. The choice is written to `RUN/tries/vote.jsonl`, or with
+`--choose` to `mode.jsonl` or `value.jsonl`. The best of them, a right one if there is any, goes to
+`RUN/tries/any.jsonl`.
+
+The tries of a vote go to `RUN/tries/N.jsonl`, counted from 0. Try 0 equals a run without a vote, so
+`python -m training.compare RUN/tries/0.jsonl RUN/tries/vote.jsonl` shows the vote's gain on the
+same samples. A compact record contains no tries; those already in `RUN/tries` are kept for it.
 """
 
 from __future__ import annotations
@@ -50,30 +50,30 @@ _Stored = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Revote:
-    """A vote, and what it was held among."""
+    """A vote and its candidates."""
 
     tries: tuple[EvalRecord, ...]
-    """Those of a vote, each as a record of its own; empty for a search, and where none was made."""
+    """Tries of a vote, each as a separate record; empty for a search or without tries."""
     best: EvalRecord
-    """A right one where there is any, else what was chosen; at the cost of all."""
+    """A right one if there is any, else the chosen one; at the cost of all."""
     chosen: EvalRecord
-    """What a choice by today's rules takes, at the cost of all."""
+    """The choice by the current rules, at the cost of all."""
 
 
 def revote(
     record: EvalRecord, item: Sample, suite: Suite, folder: Path, choose: str = "vote"
 ) -> Revote:
-    """Holds a vote again, among the tries of the first one or the answers of a search.
+    """Repeat a vote among its tries, or hold one among the answers of a search.
 
     Args:
         record: of a vote or of a search, not a compact one.
-        item: what was asked.
-        suite: scores the answers; what needs a judge is scored without.
-        folder: where the files of the tries lie, each in a folder named by its number.
+        item: the question.
+        suite: scores the answers, always without a judge.
+        folder: of the files of the tries, each in a folder named by its number.
         choose: `vote`, `mode` or `value`, as in `training.evaluate`.
 
     Raises:
-        RunError: the record holds neither votes nor a tree, or by `value` no values.
+        RunError: the record contains neither votes nor a tree, or no values for `value`.
     """
     if record.failure == Failure.FAULT:  # its data could not be read: nothing was tried
         return Revote((), record, record)
@@ -125,7 +125,7 @@ def _at_the_cost_of(whole: EvalRecord, one: EvalRecord) -> EvalRecord:
 
 
 def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: Path) -> None:
-    """Some suites score files: without them, each answer would be a wrong one.
+    """Raise if lost files would make every answer wrong, since some suites score files.
 
     Raises:
         RunError: the vote was right, its files are gone, and no try is right any more.
@@ -139,7 +139,7 @@ def _refuse_lost_files(record: EvalRecord, tries: Sequence[EvalRecord], folder: 
 
 
 def main() -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
     parser = argparse.ArgumentParser(prog="python -m training.revote", description=__doc__)
     parser.add_argument("run", type=Path, metavar="RUN", help="its folder")
     parser.add_argument("--split", type=Path, required=True, help="the folder of the split")
@@ -185,7 +185,7 @@ def _take_apart(asked: _Asked) -> None:
 
 
 def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int], Revote]:
-    """Each vote, held again."""
+    """Return the repeated vote of each record."""
     if not records:
         return {}
     suite = find_suite(asked.suite or _suite_name(records[0]))
@@ -205,7 +205,7 @@ def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int
 def _kept(
     folder: Path, records: Sequence[EvalRecord], choose: str
 ) -> dict[tuple[str, int], Revote]:
-    """What was taken apart before: a run that goes on elsewhere has no more of it."""
+    """Return the results of an earlier call, all that a run resumed elsewhere still has."""
     tries: dict[tuple[str, int], list[EvalRecord]] = defaultdict(list)
     for place in range(len(list(folder.glob("[0-9]*.jsonl")))):
         for record in read_run(folder / f"{place}.jsonl"):
@@ -234,7 +234,7 @@ def _suite_name(record: EvalRecord) -> str:
 def _print(
     rows: Mapping[str, Sequence[EvalRecord]], as_run: Sequence[EvalRecord], choose: str
 ) -> None:
-    """Prints which share of the questions each is right on, by the strict rules."""
+    """Print the share of questions that each answers right by the strict rules."""
     table = number_table("right by the benchmark's rules", ("",), ("runs", "right", "%", "95 %"))
     named = {_NAMES.get(name, f"try {name}"): one for name, one in rows.items()}
     if [one.answer for one in as_run] != [one.answer for one in rows[choose]]:
@@ -247,17 +247,17 @@ def _print(
 
 
 def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
-    """Returns the tries of a vote, or the answers of a search, in the order in which they came.
+    """Return the tries of a vote, or the answers of a search, in their original order.
 
-    What a search keeps of a path is its words and how its cells ended: these runs have no tokens,
-    no outputs and no times.
+    A search stores only the text of a path and how its cells ended, so its runs have no tokens,
+    outputs or times.
 
     Args:
-        record: no compact one.
-        folder: where their files lie, each in a folder named by its number.
+        record: not a compact one.
+        folder: of their files, each in a folder named by its number.
 
     Raises:
-        RunError: the record holds neither votes nor a tree, or not whole ones.
+        RunError: the record contains neither votes nor a tree, or incomplete ones.
     """
     kind = record.search.get("kind")
     try:
@@ -273,7 +273,7 @@ def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
 
 
 def _answers(chosen: Trajectory, stored: Sequence[_Stored], folder: Path) -> list[Candidate]:
-    """The paths of a tree that answered, each with what it counts."""
+    """Return the paths of a tree that answered, each with its weight."""
     nodes: dict[int, TreeNode] = {}
     paths: dict[int, tuple[Step, ...]] = {}
     for one in stored:

@@ -1,10 +1,10 @@
 """Train a model on rows of tokens: `python -m training.train sft RECIPE.toml --out OUT`.
 
 - `rows CONVERSATIONS.jsonl` tokenises conversations and marks what the model learns.
-- `sft RECIPE.toml` trains. The same command resumes a training that was interrupted.
+- `sft RECIPE.toml` trains. The same command resumes an interrupted training.
 - `export OUT` writes the adapter as a GGUF file that llama.cpp loads over the model's own file, or
-  in a form of transformers.
-- `evaluate MODEL SUITE …` runs a suite with a model of transformers, such as a training.
+  in a transformers format.
+- `evaluate MODEL SUITE …` runs a suite with a transformers model, such as a training.
 """
 
 from __future__ import annotations

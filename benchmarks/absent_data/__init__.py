@@ -1,1 +1,1 @@
-"""Whether answers say so when the data do not have what a question asks for."""
+"""Benchmark of answers to questions about data that do not exist."""

@@ -1,12 +1,12 @@
-"""Whether answers say so when the data do not have what is asked for.
+"""Measure how often answers say that the data lack what is asked for.
 
     python -m benchmarks.absent_data --model MODEL [--at-once N] [--no-run]
 
-Forty questions ask for a period, a category or a combination that the data do not have, are
-misspelt, or rest on a false premise. Forty ordinary ones of the same shapes show how often a
-right answer raises a false alarm. `scripted` is no model: it runs right code, says naively what
-comes out, and says it honestly once the loop has sent the fact, so that its figures are those of
-the loop. `stubborn` never gives in: its figures are those of the mark.
+Forty questions ask for a period, a category or a combination that the data lack, are misspelt, or
+rest on a false premise. Forty ordinary ones of the same kinds show how often a right answer raises
+a false alarm. `scripted` is not a model. It runs correct code, reports the output naively, and
+answers honestly once the loop has sent the fact, so its figures measure the loop. `stubborn` never
+changes its answer, so its figures measure the mark.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ __all__ = ["main", "measure", "parsed", "recorded", "table_of"]
 SCRIPTED, STUBBORN = "scripted", "stubborn"
 _COLUMNS = ("asked for", "questions", "own words", "mark alone", "not said", "answer right")
 _AIMS = {True: 39, False: 36}
-"""Of 40 questions about absent data: of the scripted analyst, and of a model."""
+"""Aim of 40 questions about absent data: for the scripted analyst, and for a model."""
 _MOST_FALSE = 2
-"""Of 40 ordinary questions."""
+"""Most false alarms of 40 ordinary questions."""
 
 
 def parsed(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Returns the options of a command line; `None` means this process's."""
+    """Return the options of a command line; `None` means this process's."""
     parser = arguments_of(
         "benchmarks.absent_data", __doc__, Path("runs/absent-data"), has_split=False
     )
@@ -84,7 +84,7 @@ def _compact_file(arguments: argparse.Namespace) -> Path | None:
 async def measure(
     arguments: argparse.Namespace, policy: Policy, pool: SandboxPool
 ) -> list[EvalRecord]:
-    """Returns the records, those made earlier included.
+    """Run the questions and return the records, including earlier ones.
 
     Args:
         arguments: as `parsed` returns them.
@@ -92,9 +92,9 @@ async def measure(
         pool: where cells run; open.
 
     Raises:
-        ManifestError: the folder holds a run with another model, prompt or setting.
-        UsageError: the folder holds tries that this draw leaves out.
-        PolicyError: the model can't be reached; what is done so far is kept.
+        ManifestError: the folder contains a run with another model, prompt or setting.
+        UsageError: the folder contains tries that this draw leaves out.
+        PolicyError: the model can't be reached; the records so far are kept.
         SandboxError: no cell can be run; likewise.
         ValueError: a file of records is broken.
         OSError: a file can't be written.
@@ -110,7 +110,7 @@ async def measure(
 
 
 def recorded(arguments: argparse.Namespace) -> list[EvalRecord]:
-    """Returns what a run has left of the draw, from its folder or else the compact file.
+    """Return the existing records of the draw, from the run's folder or else the compact file.
 
     Raises:
         RunError: the records can't be read.
@@ -123,11 +123,11 @@ def recorded(arguments: argparse.Namespace) -> list[EvalRecord]:
 
 
 def table_of(records: Sequence[EvalRecord], *, is_scripted: bool) -> Table:
-    """Returns what the answers do about absence, by what is asked for.
+    """Return how the answers treat absent data, by the kind of question.
 
     Args:
         records: of a run.
-        is_scripted: whether the scripted analyst has answered, of whom more is asked.
+        is_scripted: whether the scripted analyst answered, which has a higher aim.
 
     Raises:
         ValueError: there are no records.
@@ -216,14 +216,14 @@ async def _policy(arguments: argparse.Namespace) -> AsyncIterator[Policy]:
 async def _run(arguments: argparse.Namespace) -> list[EvalRecord]:
     settings = PoolSettings(profile=Strictness(arguments.profile))
     async with AsyncExitStack() as stack:
-        # The system ends the workers with the thread that started the pool: it comes first.
+        # The system ends the workers with the thread that started the pool, so open it first.
         pool = await stack.enter_async_context(SandboxPool(settings))
         policy = await stack.enter_async_context(_policy(arguments))
         return await measure(arguments, policy, pool)
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
     arguments = parsed(words)
     try:
         records = recorded(arguments) if arguments.no_run else asyncio.run(_run(arguments))

@@ -1,7 +1,7 @@
-"""Whether an answer says that the data do not have what was asked for, by rules over its words.
+"""Text rules that decide whether an answer says that the data lack what was asked for.
 
-The rules are the benchmark's own and not those of the product's check, which could not find its own
-mistakes. They are for English answers.
+The rules are the benchmark's own, because the product's check could not find its own mistakes. They
+are for English answers.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OUT_OF_DATA = re.compile(
       (?:contain|include|cover|have|hold|provide|list)
     """
 )
-"""Words that put what was asked for outside of the data."""
+"""Words that place the request outside of the data."""
 _ABSENT = re.compile(
     rf"""(?ix)
     \b(?:no|zero|0|without|any|lacks?)\s+(?:(?!more\b|less\b)[\w'-]+\s+){{0,3}}?{_NOUN}\b
@@ -52,30 +52,30 @@ _ABSENT = re.compile(
     | \bno\s+such\b
     """
 )
-"""Words that say that there is nothing; rows *with missing* values are there."""
+"""Words that say that nothing exists; rows *with missing* values do exist."""
 _NONE = re.compile(
     r"(?i)\b(?:no|none|not\s+any|nobody|nothing|never|neither)\b(?!\s+(?:more|less))"
 )
-"""Words that deny; of a time they say that nothing happened, and not that nothing is known."""
+"""Words of denial; about a period they say that nothing happened, not that data are missing."""
 _NEEDS_DATA_WORDS = frozenset({"period", "premise"})
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is known of a question."""
+    """A question and its expected answer."""
 
     question: str
     kind: str
     """What is absent: a period, a category, a combination and so on."""
     is_absent: bool
-    """Whether the data do not have what is asked for."""
+    """Whether the data lack what is asked for."""
     is_zero: bool = False
-    """Whether the right answer of an ordinary question is none or 0."""
+    """Whether the right answer to an ordinary question is none or 0."""
     states: Sequence[float | str] = ()
-    """What a right answer of an ordinary question states."""
+    """Values that a right answer to an ordinary question states."""
 
     def is_stated(self, answer: str) -> bool:
-        """Whether an answer states what a right one does; a word for none is as good as 0.
+        """Return whether an answer states the expected values; a word for none counts as 0.
 
         Args:
             answer: of the model.
@@ -86,7 +86,7 @@ class Asked:
 
 
 class Verdict(StrEnum):
-    """What an answer does about absence."""
+    """How an answer treats absent data."""
 
     SAID = "said in its own words"
     MARKED = "said by the mark alone"
@@ -97,11 +97,11 @@ class Verdict(StrEnum):
 
 
 def judged(answer: str | None, marks: Sequence[str], asked: Asked) -> Verdict:
-    """Returns what an answer does about absence.
+    """Return how an answer treats absent data.
 
     Args:
-        answer: `None` where there is none, which says nothing.
-        marks: what the product says below it.
+        answer: `None` if there is none, which says nothing.
+        marks: the product's notes below it.
         asked: the question.
     """
     says = says_absent(answer or "", asked)
@@ -115,11 +115,11 @@ def judged(answer: str | None, marks: Sequence[str], asked: Asked) -> Verdict:
 
 
 def says_absent(answer: str, asked: Asked) -> bool:
-    """Returns whether the words of an answer say that the data have no such rows or values.
+    """Return whether the words of an answer say that the data have no such rows or values.
 
-    Words of the question say nothing. Where the right answer is none, or a number of missing
-    values, only words that put the question outside of the data count. Beside a
-    right 0 of what passes a threshold, the range of the data is its reason, and counts for nothing.
+    Words of the question do not count. If the right answer is none, or a number of missing values,
+    only words that place the question outside of the data count. With a right 0 for a threshold,
+    the range of the data is only the reason and does not count.
 
     Args:
         answer: of the model.
@@ -138,7 +138,7 @@ def says_absent(answer: str, asked: Asked) -> bool:
 
 
 def _is_new(pattern: re.Pattern[str], answer: str, question: str) -> bool:
-    """Whether an answer has words of a pattern that are not those of the question."""
+    """Return whether an answer has words of a pattern that are not in the question."""
     known = " ".join(question.casefold().split())
     found = (" ".join(one[0].casefold().split()) for one in pattern.finditer(answer))
     return any(words not in known for words in found)

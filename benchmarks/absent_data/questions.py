@@ -1,8 +1,8 @@
-"""The questions of `questions.jsonl`: 40 about what the data do not have, and 40 ordinary ones.
+"""Questions of `questions.jsonl`: 40 about data that do not exist, and 40 ordinary ones.
 
-Each line has a question about files of this repository, and how a capable analyst works on it:
-`cells` are its code, `answer` is what it says without a look at what the figure rests on. The `{}`
-of an answer is the last word of the output.
+Each line has a question about files of this repository, and a capable analyst's work on it. `cells`
+are its code. `answer` is its answer without a check of what the figure rests on. The `{}` of an
+answer is the last word of the output.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from training.suites.suite import ItemScore, Outcome, Sample
 __all__ = ["AbsentData", "Script", "asked_of", "scripts"]
 
 FOLDER = Path(__file__).resolve().parent
-"""The split: the files of its questions are named from the checkout that it lies in."""
+"""The split; its questions name files relative to the checkout that contains it."""
 _FILE = FOLDER / "questions.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """How a capable analyst works on one question."""
+    """A capable analyst's work on one question."""
 
     question: str
     cells: tuple[str, ...]
-    """One runs after another that failed."""
+    """Attempts: each runs if the one before failed."""
     answer: str
-    """What the analyst says at first."""
+    """The analyst's first answer."""
 
 
 def scripts() -> dict[str, Script]:
-    """Returns the scripts by the names of their questions.
+    """Return the scripts by the names of their questions.
 
     Raises:
-        RecordError: the file is not as it should be.
+        RecordError: the file is invalid.
     """
     return {
         record.text("id"): Script(
@@ -50,10 +50,10 @@ def scripts() -> dict[str, Script]:
 
 
 def asked_of(item: Sample) -> Asked:
-    """Returns what is known of a question, from the label of its item.
+    """Return a question with its expected answer, from the label of its item.
 
     Args:
-        item: that `AbsentData` has loaded.
+        item: loaded by `AbsentData`.
     """
     label: Mapping[str, Any] = item.label
     return Asked(item.task.question, **{**label, "states": tuple(label["states"])})
@@ -65,16 +65,16 @@ class AbsentData:
     name = "absent-data"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items, in the order of the file.
+        """Return the items, in the order of the file.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         checkout = split.resolve().parents[1]
         return [_item(record, checkout) for record in read_records(_FILE)]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns whether the words of an answer are right; a mark below it is not among them."""
+        """Return whether the words of an answer are right; a mark below it does not count."""
         asked = asked_of(item)
         if asked.is_absent:
             right = says_absent(outcome.answer, asked)
@@ -83,7 +83,7 @@ class AbsentData:
         return ItemScore(right, right)
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
-        """Returns whether two answers have the same words."""
+        """Return whether two answers have the same words."""
         first, second = one.answer.split(), other.answer.split()
         return bool(first) and first == second
 

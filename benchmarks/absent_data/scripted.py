@@ -1,6 +1,6 @@
-"""A capable analyst as a policy: right code, a naive answer, and an honest one when told.
+"""A capable analyst as a policy: correct code, a naive answer, then an honest one.
 
-It tests the loop, and no model: the code runs in real kernels, and the second answer is composed
+It tests the loop without a model. The code runs in real kernels, and the second answer is composed
 from the fact that the loop has sent.
 """
 
@@ -25,24 +25,24 @@ _FACT = re.compile(
 
 
 class ScriptedAnalyst:
-    """Says what the script of a question says; which question it is, the request shows."""
+    """Policy that follows the script of the question in the request."""
 
     def __init__(self, scripts: Mapping[str, Script], *, is_stubborn: bool = False) -> None:
-        """Takes over the scripts.
+        """Create the policy.
 
         Args:
             scripts: by the names of their questions.
-            is_stubborn: whether the naive answer stays as it is, whatever the loop sends.
+            is_stubborn: whether it keeps the naive answer, whatever the loop sends.
         """
         self.name = "stubborn analyst" if is_stubborn else "scripted analyst"
         self._is_stubborn = is_stubborn
         self._scripts = sorted(scripts.values(), key=lambda one: len(one.question), reverse=True)
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the next cell where code is wanted, and words otherwise.
+        """Return the next cell if code is requested, and an answer otherwise.
 
         Raises:
-            ValueError: the request is about no question that there is a script for.
+            ValueError: no script fits the request's question.
         """
         await asyncio.sleep(0)
         text = self._said(request)
@@ -68,7 +68,7 @@ class ScriptedAnalyst:
 
 
 def _last_word(messages: tuple[Message, ...]) -> str:
-    """The last word of the last output."""
+    """Return the last word of the last output."""
     for message in reversed(messages):
         shown = _OUTPUT.match(message.content)
         if shown and shown[1].split():

@@ -1,1 +1,1 @@
-"""The prompt shapes that others published, beside ours: same loop, same model, same questions."""
+"""Published prompt shapes compared with ours: same loop, same model, same questions."""

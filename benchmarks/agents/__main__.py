@@ -1,9 +1,10 @@
-"""Holds our prompt against the ReAct shapes that others published: `python -m benchmarks.agents`.
+"""Compare our prompt with published ReAct shapes: `python -m benchmarks.agents`.
 
-The same model answers the same questions in each shape, through the same loop and the same
-sandbox: InfiAgent's (`react-published`), Jupiter's and DataMind's tags (`datamind-published`).
-They go without any of our help (`Assistance.none()`), as they were published. What stays for all is
-the loop's limits, and that half a cell, cut at its limit of length, does not run.
+The same model answers the same questions in each shape, through the same loop and the same sandbox.
+The shapes are InfiAgent's (`react-published`), Jupiter's, and DataMind's tags
+(`datamind-published`). As in their publications, they have none of our assistance
+(`Assistance.none()`). The loop's limits apply to all, and a cell truncated at its length limit does
+not run.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ SHAPES = ("markdown", "react-published", "jupiter", "datamind-published")
 
 
 def command(words: Sequence[str] | None = None) -> Command:
-    """Returns the command of a command line; `None` means this process's."""
+    """Return the command of a command line; `None` means this process's."""
     parser = arguments_of("benchmarks.agents", __doc__, Path("runs/agents"))
     parser.add_argument(
         "--prompts", nargs="+", choices=DIALECTS, default=SHAPES, metavar="PROMPT",
@@ -37,7 +38,7 @@ def command(words: Sequence[str] | None = None) -> Command:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
     return command(words).run()
 
 

@@ -1,4 +1,4 @@
-"""A command that asks a model the same questions in several ways: options, runs, records, table."""
+"""Command that asks a model the same questions in several ways: options, runs and table."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What the command asks, in which ways, and how it shows what came of it."""
+    """A comparison: its questions, its ways to ask, and its table."""
 
     name: str
-    """Begins the names of its folders and files, and of its messages."""
+    """Prefix of its folders, files and messages."""
     suite: Suite
     ways: Mapping[str, Way]
     table: Callable[[Mapping[str, Sequence[EvalRecord]]], Table]
-    """Makes the table of the records of each way; raises `ValueError` where there is none."""
+    """Builds the table from the records of each way; raises `ValueError` if there is none."""
     arguments: argparse.Namespace
     """As the parser of `arguments_of` returns them."""
 
     def run(self) -> int:
-        """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+        """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
         try:
             known = self.arguments.no_run
             table = self.table(self.recorded() if known else asyncio.run(self._measured()))
@@ -68,20 +68,19 @@ class Command:
         return 0
 
     async def measure(self, policy: Policy, pool: SandboxPool) -> dict[str, list[EvalRecord]]:
-        """Returns the records of each way, those made earlier included.
+        """Run each way and return its records, including earlier ones.
 
-        A request that several ways have in common is sent once: they differ by what they do, and
-        not by what the model happens to draw.
+        A request that several ways share is sent once, so that they do not differ by chance.
 
         Args:
             policy: the model.
             pool: where cells run; open.
 
         Raises:
-            ManifestError: a folder holds a run with another model, prompt or setting.
-            UsageError: a folder holds tries that this draw leaves out, or is in use.
-            RecordError: the split is not as the suite needs it.
-            PolicyError: the model can't be reached; what is done so far is kept.
+            ManifestError: a folder contains a run with another model, prompt or setting.
+            UsageError: a folder contains tries that this draw leaves out, or is in use.
+            RecordError: the split does not have the form that the suite needs.
+            PolicyError: the model can't be reached; the records so far are kept.
             SandboxError: no cell can be run; likewise.
             ValueError: a file of records is broken.
             OSError: a file can't be written.
@@ -96,13 +95,13 @@ class Command:
             return dict(await side_by_side(shapes, kept, pool, _show, self.arguments.at_once))
 
     def recorded(self) -> dict[str, list[EvalRecord]]:
-        """Returns what runs have left of the draw, from their folders or else the compact files.
+        """Return the existing records of the draw, from folders or else the compact files.
 
         A way that was never run is left out.
 
         Raises:
             RunError: records can't be read.
-            RecordError: the split is not as the suite needs it.
+            RecordError: the split does not have the form that the suite needs.
         """
         found = {}
         for name in self.ways:
@@ -119,7 +118,7 @@ class Command:
         choice = model_choice(given.model, given.base_url, given.api_key_file)
         settings = PoolSettings(profile=Strictness(given.profile))
         async with AsyncExitStack() as stack:
-            # The system ends the workers with the thread that started the pool: it comes first.
+            # The system ends the workers with the thread that started the pool, so open it first.
             pool = await stack.enter_async_context(SandboxPool(settings))
             opening = open_policy(choice, _say, Urgency.BACKGROUND, given.slots)
             policy = await stack.enter_async_context(opening)
@@ -159,13 +158,13 @@ class Command:
 def arguments_of(
     module: str, description: str | None, out: Path, *, has_split: bool = True
 ) -> argparse.ArgumentParser:
-    """Returns a parser with the options of all such commands.
+    """Return a parser with the options of all such commands.
 
     Args:
-        module: what `python -m` is given.
-        description: what the command does.
-        out: the folder of the runs, where none is named.
-        has_split: whether the questions are in a folder that the person names.
+        module: the argument of `python -m`.
+        description: of the command.
+        out: default folder of the runs.
+        has_split: whether the questions are in a folder that the user names.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {module}",

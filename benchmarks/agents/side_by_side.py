@@ -1,7 +1,7 @@
-"""Asks the same questions in several ways side by side, so that it can be stopped.
+"""Interruptible runs of the same questions in several ways, side by side.
 
-The ways take turns at the places there are, a question each: whatever a run that was stopped has
-done, it has done for all of them, but for about as many questions as were tried at once.
+The ways take turns for the free slots, one question each. So an interrupted run has covered nearly
+the same questions in all ways. They differ by about as many questions as ran at the same time.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ _CHECKOUT = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One prompt shape and where its records are kept."""
+    """One prompt shape and the location of its records."""
 
     options: EvalOptions
     manifest: Manifest
     compact: Path | None = None
-    """A file that gets the outcomes alone, and that a run on another machine goes on from."""
+    """File that receives the outcomes only, from which a run on another machine can resume."""
     label: str = ""
-    """What to call it; empty for the dialect's name."""
+    """Its name; empty for the dialect's name."""
 
     @property
     def name(self) -> str:
-        """The dialect's name, or what else tells the shapes of a run apart."""
+        """The label, or else the dialect's name."""
         return self.label or self.options.dialect
 
     def claim(self) -> None:
-        """Makes the folders; takes over what the compact file holds of the draw, and adds to it.
+        """Create the folders, and synchronise the records with the compact file.
 
         Raises:
-            ManifestError: a folder holds a run with another model, prompt or setting.
-            UsageError: it holds tries that the draw leaves out.
+            ManifestError: a folder contains a run with another model, prompt or setting.
+            UsageError: it contains tries that the draw leaves out.
             ValueError: a file of records is broken.
             OSError: a file can't be written.
         """
@@ -69,7 +69,7 @@ class Shape:
                 compact.append(record.compacted())
 
     def keep(self, record: EvalRecord) -> None:
-        """Adds a new record to the compact file."""
+        """Add a new record to the compact file."""
         if self.compact is not None:
             RecordLog(self.compact).append(record.compacted())
 
@@ -81,7 +81,7 @@ class Shape:
 def shape_of(
     options: EvalOptions, policy: Policy, profile: str, compact: Path | None, label: str = ""
 ) -> Shape:
-    """Returns the shape of a run with the manifest of what it is made with.
+    """Return the shape of a run, with the manifest of its settings.
 
     Args:
         options: of the run.
@@ -91,7 +91,7 @@ def shape_of(
         label: see `Shape`.
 
     Raises:
-        RecordError: the split is not as the suite needs it.
+        RecordError: the split does not have the form that the suite needs.
     """
     first = begin(Trajectory(Task("", ""), options.dialect), policy, options.run)
     manifest = Manifest(
@@ -120,18 +120,18 @@ async def side_by_side(
     on_record: Callable[[Shape, EvalRecord], None],
     at_once: int = 1,
 ) -> Mapping[str, list[EvalRecord]]:
-    """Returns the records of each shape by its name, in the order of the draw.
+    """Run the shapes and return their records by name, in the order of the draw.
 
     Args:
         shapes: claimed; they draw the same questions.
         policy: the model.
         pool: where cells run; open.
-        on_record: gets each record that is new.
-        at_once: tries that go on at the same time, those of all shapes together.
+        on_record: receives each new record.
+        at_once: concurrent tries over all shapes.
 
     Raises:
-        RecordError: the split is not as the suite needs it.
-        PolicyError: the model can't be reached; what is done so far is kept.
+        RecordError: the split does not have the form that the suite needs.
+        PolicyError: the model can't be reached; the records so far are kept.
         SandboxError: no cell can be run; likewise.
         ValueError: a file of records is broken.
         OSError: a file can't be written.

@@ -1,4 +1,4 @@
-"""The shapes in one table, the first held against each of the others."""
+"""Table of all shapes, with the first compared with each of the others."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NOTES = (
 
 
 def table_of(records: Mapping[str, Sequence[EvalRecord]], first: str) -> Table:
-    """Returns the table of runs by the names of their shapes.
+    """Return the table of runs by the names of their shapes.
 
-    Questions that a run lacks are left out of all of them.
+    Questions that a run lacks are left out of all runs.
 
     Args:
         records: of each shape.
-        first: the shape that the others are held against.
+        first: the shape to compare with the others.
 
     Raises:
         ValueError: the runs have no question in common, or the first is not among them.

@@ -1,1 +1,1 @@
-"""Hostile inputs for all that the server reads from a kernel; `benchmarks.fuzz_kernel_inputs`."""
+"""Hostile inputs for everything the server reads from a kernel: `benchmarks.fuzz_kernel_inputs`."""

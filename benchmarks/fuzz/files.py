@@ -1,4 +1,4 @@
-"""What the server does with names and files of a kernel, off its event loop."""
+"""Fuzz targets for a kernel's file names and files, which the server reads off its event loop."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ HANDED_OVER = {
     "options": {"model": "m"},
     "kind": "abandoned",
 }
-"""What the magic sends."""
+"""Content of the magic's message."""
 FRESH_AFTER = 20
-"""Inputs that leave their files in one layer."""
+"""Inputs that share one layer before it is emptied."""
 MOST_DEPTH = 150
-"""More than twice as deep as a layer is looked at."""
+"""More than twice the depth to which a layer is read."""
 
 
 class HandOver(Target):
-    """The comm of the magic, up to the names of the files."""
+    """Comm messages of the magic, up to the names of the files."""
 
     documented = (ValueError, FileNotFoundError)
     on_loop = False
@@ -46,7 +46,7 @@ class HandOver(Target):
         self._root = root
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         data = mutated(random, HANDED_OVER) if random.randrange(3) else dict(HANDED_OVER)
         if isinstance(data, dict) and random.randrange(4):
             data["files"] = [hostile_name(random) for _ in range(random.randrange(4))]
@@ -65,7 +65,7 @@ class HandOver(Target):
 
 
 class FileNames(Target):
-    """Names of files, as they are judged and opened."""
+    """File names, as the server checks and opens them."""
 
     documented = (OSError, ValueError)
     on_loop = False
@@ -75,7 +75,7 @@ class FileNames(Target):
         self._secret = (root / "secret.csv").read_bytes()
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         name = hostile_name(random)
 
         def call() -> None:
@@ -91,7 +91,7 @@ class FileNames(Target):
 
 
 class LayerChanges(Target):
-    """What a cell left in the layer, up to what the person's folder holds."""
+    """Files that a cell left in the layer, up to the contents of the user's folder."""
 
     documented = (OSError,)
     on_loop = False
@@ -103,7 +103,7 @@ class LayerChanges(Target):
         self._inputs = 0
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         self._inputs += 1
         if self._inputs % FRESH_AFTER == 0:
             empty_folder(self._layer.upper)
@@ -142,7 +142,7 @@ class LayerChanges(Target):
             case 2:
                 path.mkdir()
             case 3:
-                with contextlib.suppress(PermissionError):  # a mark of removal, which root can make
+                with contextlib.suppress(PermissionError):  # a removal mark; only root can make it
                     os.mknod(path, 0o020000, 0)
             case 4:
                 path.write_bytes(random.randbytes(random.choice((0, 9, 9000))))
@@ -152,7 +152,7 @@ class LayerChanges(Target):
 
 
 def fill(folder: Path) -> None:
-    """Makes the files of an empty working folder, one of them a link that leads out."""
+    """Create the files of an empty working folder, one of them a link that leads out."""
     (folder / "in").mkdir()
     for name in ("a.csv", "old.csv", "in/a.csv"):
         (folder / name).write_text("a")

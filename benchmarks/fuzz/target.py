@@ -1,4 +1,4 @@
-"""What all targets of the fuzz have in common."""
+"""Base classes of all fuzz targets."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ Call = Callable[[], None]
 
 
 class Target(ABC):
-    """One thing that is read."""
+    """One kind of input that the server reads."""
 
     documented: tuple[type[Exception], ...] = ()
-    """What a call may raise."""
+    """Exceptions that a call may raise."""
     on_loop = True
-    """Whether the server makes the call on its event loop; else in a thread."""
+    """Whether the server makes the call on its event loop; otherwise in a thread."""
     weight: float = 10
     """Its share of the inputs."""
 
     @property
     def name(self) -> str:
-        """What it is called in the table."""
+        """Its name in the table."""
         return type(self).__name__
 
     @abstractmethod
     def prepare(self, random: Random) -> Call:
-        """Makes the next input; returns the call that reads it."""
+        """Create the next input and return the call that reads it."""
 
 
 class OnLoop(Target, ABC):
-    """One that is read on the event loop."""
+    """A target that is read on the event loop."""

@@ -1,8 +1,8 @@
-"""What the server does with each thing that a kernel can send, as one call an input.
+"""Fuzz targets for everything that a kernel can send, with one call per input.
 
-A target is made once; `prepare` makes an input, which is not timed, and returns the call that the
-event loop (or, for files, a thread of the server) would make with it. A call may raise only what
-its target documents; it also checks what came of the input.
+A target is created once. `prepare` creates an input, which is not timed. It returns the call that
+the event loop (or, for files, a thread of the server) would make with it. A call may raise only
+what its target documents, and it checks the result of the input.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ FRAMES = (
 
 
 class Comm(OnLoop):
-    """The messages of a comm, as a kernel's attachment hears them."""
+    """Messages of a comm, as a kernel's attachment receives them."""
 
     documented = (ValueError,)
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         bodies = [
             (random.choice(("comm_open", "comm_msg", "comm_close")), hostile_json(random, COMM))
             for _ in range(3)
@@ -140,10 +140,10 @@ async def _answered(*_: object) -> None:
 
 
 class LaunchReport(OnLoop):
-    """The report of a launch."""
+    """Report of a launch."""
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         layers = [{"name": name, "state": "active", "reason": ""} for name in LAYER_NAMES[:4]]
         body = hostile_json(random, {"pid": 7, "layers": layers})[: 64 * 1024]
 
@@ -158,10 +158,10 @@ class LaunchReport(OnLoop):
 
 
 class Variables(OnLoop):
-    """The text with a kernel's variables, and the reply that carries it."""
+    """Text with a kernel's variables, and the reply that carries it."""
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         alive = {"tables": [_TABLE, _TABLE], "values": [_VALUE]}
         text = hostile_json(random, alive).decode("utf-8", "replace")
         reply = json.loads(json.dumps(_REPLY))
@@ -192,7 +192,7 @@ class KernelMessage(OnLoop):
         self._session = new_session(KEY)
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         kind, content = random.choice(SPOKEN)
         header = {
             "msg_id": str(random.random()),
@@ -221,7 +221,7 @@ class KernelMessage(OnLoop):
 
 
 class LargestMessage(OnLoop):
-    """A message of the largest size that is unpacked, of a kind that takes long."""
+    """A message of the largest size that is unpacked, of a slow kind."""
 
     documented = MALFORMED
     weight = 0.03
@@ -230,7 +230,7 @@ class LargestMessage(OnLoop):
         self._session = new_session(KEY)
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         kind, body = large_message(random)
         header = {"msg_id": str(random.random()), "msg_type": kind}
         parts = [json.dumps(header).encode(), b'{"msg_id": "m"}', b"{}", body]
@@ -252,7 +252,7 @@ class LargestOutput(OnLoop):
     weight = 0.03
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         kind, body = large_message(random)
         document = {"cells": [new_cell(InsertCell("c", "code", ""))]}
 
@@ -279,13 +279,13 @@ class LargestOutput(OnLoop):
 
 
 class CellOutputs(OnLoop):
-    """The outputs of a cell, from messages to lines of the journal and a cell of the notebook."""
+    """Outputs of a cell, from messages to lines of the journal and a cell of the notebook."""
 
     documented = MALFORMED
     weight = 30
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         spoken = [random.choice(OUTPUTS) for _ in range(random.randrange(1, 5))]
         messages = [(kind, hostile_json(random, content)) for kind, content in spoken]
 
@@ -317,7 +317,7 @@ class CellOutputs(OnLoop):
 
 
 def check_outputs(collector: OutputCollector) -> None:
-    """Fails when what was kept is nothing that a notebook can hold."""
+    """Assert that a notebook can contain the kept outputs."""
     kept = 0
     for output in collector.outputs:
         raw = output.to_nbformat()
@@ -330,10 +330,10 @@ def check_outputs(collector: OutputCollector) -> None:
 
 
 class Reply(OnLoop):
-    """What became of a cell, by its kernel's reply."""
+    """Outcome of a cell from its kernel's reply."""
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         bodies = [hostile_json(random, _REPLY) for _ in range(2)]
 
         def call() -> None:
@@ -353,7 +353,7 @@ class Reply(OnLoop):
 
 
 class WorkerFrames(OnLoop):
-    """The bytes that a worker sends, up to the outputs of a cell."""
+    """Bytes that a worker sends, up to the outputs of a cell."""
 
     documented = (FrameError,)
     weight = 30
@@ -362,7 +362,7 @@ class WorkerFrames(OnLoop):
         self._channel = channel
 
     def prepare(self, random: Random) -> Call:
-        """Makes the next input."""
+        """Return the call for the next input."""
         data = b""
         for _ in range(random.randrange(1, 4)):
             kind, content = random.choice(FRAMES)
@@ -370,7 +370,7 @@ class WorkerFrames(OnLoop):
             damaged = hostile_json(random, whole)
             body = damaged if random.randrange(5) == 0 else json.dumps(whole).encode()
             data += len(body).to_bytes(4, "big") + body
-            if len(data) > READ_BYTES:  # one read of the server completes no more
+            if len(data) > READ_BYTES:  # more than one read of the server
                 break
         if random.randrange(10) == 0:
             data = hostile_bytes(random, data)
@@ -392,7 +392,7 @@ class WorkerFrames(OnLoop):
 
 @contextmanager
 def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
-    """The targets, with the files and sockets that they need; inside a running event loop's thread.
+    """Open the targets with their files and sockets, in the thread of a running event loop.
 
     Args:
         folder: an empty one for their files.

@@ -1,8 +1,10 @@
-"""Makes a valid message into a hostile one: the same seed always makes the same inputs.
+"""Mutation of valid messages into hostile ones; the same seed always gives the same inputs.
 
-Three ways, and mixtures of them: a value in the message becomes another (of another type, far too
-large, too deep, half a character …), the text of the message is damaged (cut off, keys doubled,
-bytes that are no UTF-8), or a name becomes one that leads somewhere else.
+There are three ways, which can be combined:
+
+- A value becomes another one: of another type, far too large, too deep, half a character and so on.
+- The text of the message is damaged: cut off, with doubled keys, or with bytes that are not UTF-8.
+- A name becomes one that leads somewhere else.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ NAMES = (
     *("a\nb", "a\x00b", "\ud800.csv", "a\u202evsc.exe", "i\u0307", "ﬁle.csv", "‥/a", "%2e%2e/a"),
     *("link.csv", "folder/a.csv", "loop/a", "in/pipe.csv", "in/a.csv", "in/a.csv/b", "work/a.csv"),
 )
-"""Of files, some of which are there in the folder that the targets use."""
+"""File names, some of which exist in the folder of the targets."""
 _PIECES = (
     *(
         b"a",
@@ -152,11 +154,11 @@ def _value(random: Random) -> Any:
 
 
 def mutated(random: Random, message: Any) -> Any:
-    """Returns a copy of the message with some of its values, keys or items changed.
+    """Return a copy of the message with some of its values, keys or items changed.
 
     Args:
-        random: what decides.
-        message: of plain JSON values; it is left as it is.
+        random: source of the random choices.
+        message: of plain JSON values; it is not changed.
     """
     changed = [copy.deepcopy(message)]
     for _ in range(random.choice((0, 1, 1, 2, 4))):
@@ -165,7 +167,7 @@ def mutated(random: Random, message: Any) -> Any:
 
 
 def _change_one(random: Random, holder: list[Any]) -> None:
-    """Changes one value somewhere below: goes down by chance, and stops by chance."""
+    """Change one value in the holder, at a random position and depth."""
     here: Any = holder
     key: Any = 0
     while isinstance(here[key], dict | list) and here[key]:
@@ -185,13 +187,13 @@ def _change_one(random: Random, holder: list[Any]) -> None:
 
 
 def hostile_json(random: Random, message: Any) -> bytes:
-    """Returns a message, mutated, as bytes that may be no proper JSON and no proper text."""
+    """Return a mutated message as bytes that may be neither valid JSON nor valid text."""
     text = json.dumps(mutated(random, message), ensure_ascii=bool(random.randrange(2)))
     return hostile_bytes(random, text.encode("utf-8", "surrogatepass"))
 
 
 def hostile_bytes(random: Random, body: bytes) -> bytes:
-    """Returns the bytes of a message: five of six times as they are, else damaged."""
+    """Return the bytes of a message: unchanged five times out of six, otherwise damaged."""
     if random.randrange(6):
         return body
     at = random.randrange(len(body) + 1)
@@ -212,7 +214,7 @@ def hostile_bytes(random: Random, body: bytes) -> bytes:
 
 
 def large_message(random: Random) -> tuple[str, bytes]:
-    """Returns the kind and the content of a message that is nearly, or just, too long."""
+    """Return the kind and the content of a message that is nearly, or just, too long."""
     size = MESSAGE_BYTES - random.choice((-1, 1_000, 1_100_000, 2_000_000))
     piece = random.choice(_PIECES)
     if random.randrange(4) == 0:
@@ -231,7 +233,7 @@ def large_message(random: Random) -> tuple[str, bytes]:
 
 
 def hostile_name(random: Random) -> str:
-    """Returns the name of a file, or a path, that may lead elsewhere or be none."""
+    """Return a file name or path that may lead elsewhere or be invalid."""
     name = random.choice(NAMES)
     match random.randrange(6):
         case 0:

@@ -1,1 +1,1 @@
-"""What an evaluation costs apart from the model: trajectories, resuming, bookkeeping."""
+"""Cost of an evaluation apart from the model: trajectories, resuming, bookkeeping."""

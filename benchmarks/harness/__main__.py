@@ -1,8 +1,8 @@
-"""Measures the evaluation itself: `python -m benchmarks.harness [trajectories|resume|nodes ...]`.
+"""Measure the evaluation itself: `python -m benchmarks.harness [trajectories|resume|nodes ...]`.
 
-- trajectories: 1,000 questions of three cells each, whose answers come at once
-- resume: a run of 10,000 records read again, and found complete
-- nodes: what a node of a search costs in a tree of 10,000, selected, added and backed up
+- trajectories: 1,000 questions of three cells each, with a model that answers immediately
+- resume: reading a run of 10,000 records again, which is found complete
+- nodes: selecting, adding and backing up a node of a search in a tree of 10,000
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _HIGHEST = max(
 
 
 class Instant:
-    """A model that answers at once: three cells, then the answer."""
+    """A model that answers immediately: three cells, then the answer."""
 
     name = "instant"
 
     async def sample(self, request: SampleRequest, _: Callable[[str], None]) -> Completion:
-        """Returns the turn of the script."""
+        """Return the turn of the script."""
         turn = sum(message.role == "assistant" for message in request.messages)
         if turn < len(_CELLS):
             text = (
@@ -85,7 +85,7 @@ def _cpu_s() -> float:
 
 
 async def trajectories(folder: Path) -> Table:
-    """1,000 trajectories of three cells, 8 at a time; once, for it is long enough."""
+    """Measure 1,000 trajectories of three cells, 8 at a time on two cores; once is long enough."""
     split = _split(folder / "split", QUESTIONS)
     options = EvalOptions(
         DABench(), split, folder / "out", dialect="react", at_once=4 * (os.cpu_count() or 1)
@@ -104,7 +104,7 @@ async def trajectories(folder: Path) -> Table:
 
 
 async def resume(folder: Path) -> Table:
-    """10,000 records with their trajectories, read again."""
+    """Measure reading 10,000 records with their trajectories again."""
     split = _split(folder / "split", RECORDS)
     options = EvalOptions(DABench(), split, folder / "out", limit=1, dialect="react")
     options.out.mkdir()
@@ -116,7 +116,7 @@ async def resume(folder: Path) -> Table:
     spent = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
-        records = await evaluate(whole, Instant(), pool)  # closed: nothing is left to run
+        records = await evaluate(whole, Instant(), pool)  # a closed pool: nothing is left to run
         spent.append(time.perf_counter() - started)
         if len(records) != RECORDS:
             raise RuntimeError(f"{len(records)} records found")
@@ -128,7 +128,7 @@ async def resume(folder: Path) -> Table:
 
 
 def _repeat(path: Path) -> None:
-    """Writes the one record again and again, under the names of all questions."""
+    """Write the single record under the names of all questions."""
     fields = json.loads(path.read_text())
     with path.open("w") as file:
         for number in range(RECORDS):
@@ -136,7 +136,7 @@ def _repeat(path: Path) -> None:
 
 
 async def nodes(_: Path) -> Table:
-    """A tree of 10,000 nodes: what one more costs."""
+    """Measure the cost of one more node in a tree of 10,000."""
     spent = []
     for seed in range(ROUNDS):
         tree = SearchTree(exploration=1.25, seed=seed)
@@ -159,7 +159,7 @@ _BENCHMARKS = {"trajectories": trajectories, "resume": resume, "nodes": nodes}
 
 
 def main() -> None:
-    """Runs the benchmarks that are named, or all."""
+    """Run the named benchmarks, or all."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.harness")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(_BENCHMARKS))
     names = parser.parse_args().names or list(_BENCHMARKS)

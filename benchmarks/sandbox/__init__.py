@@ -1,1 +1,1 @@
-"""What the sandbox costs, beside what others pay for the same: `python -m benchmarks.sandbox`."""
+"""Cost of the sandbox, compared with other approaches: `python -m benchmarks.sandbox`."""

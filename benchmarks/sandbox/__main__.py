@@ -1,4 +1,4 @@
-"""Runs the benchmarks of the sandbox, those that are named or all: a table each.
+"""Run the named benchmarks of the sandbox, or all, and print one table each.
 
 python -m benchmarks.sandbox [NAME ...] [--rounds N] [--quick] [--markdown]
                              [--out records.jsonl] [--from records.jsonl] [--plot picture.png]

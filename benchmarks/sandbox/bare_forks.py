@@ -1,4 +1,4 @@
-"""The tree of `tree` in bare forks of one process: what no way of confining can go below.
+"""The tree of `tree` in bare forks of one process: a lower bound for every way of confining.
 
 `python -m benchmarks.sandbox.bare_forks WAY` reads the tree from its standard input and prints
 seconds of processor time. Nothing confines the forks, nothing is sent, and one runs at a time.
@@ -34,13 +34,13 @@ _SECONDS = struct.Struct("d")
 
 
 def bare_seconds(way: str, shape: Sequence[int], children: int, folder: Path) -> float:
-    """Returns the processor time that the tree takes, ends of processes left out, seconds.
+    """Return the processor seconds that the tree takes, without the ends of processes.
 
     Args:
-        way: `FORKS` of the state above, or the cells above run `AGAIN`.
-        shape: for each expansion the number of the node that is expanded.
+        way: `FORKS` of the parent state, or the earlier cells run `AGAIN`.
+        shape: for each expansion, the number of the expanded node.
         children: of each expansion.
-        folder: holds the file that the cells read.
+        folder: with the file that the cells read.
 
     Raises:
         subprocess.CalledProcessError: a cell failed.
@@ -87,7 +87,7 @@ def _again(below: _Below, fork: Callable[[_Work], None]) -> None:
 
 
 def main() -> None:
-    """Grows the tree one way."""
+    """Grow the tree one way."""
     told = json.load(sys.stdin)
     for name in DEFAULT_MODULES:
         importlib.import_module(name)

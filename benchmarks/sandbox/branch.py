@@ -1,4 +1,4 @@
-"""Time until a branch of a state takes cells, by the size of the state; against a new worker."""
+"""Time until a branch of a state takes cells, by state size, compared with a new worker."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class _Costs:
     cells: list[Cost] = field(default_factory=list)
     """Until a cell has run in the branch."""
     anew: list[Cost] = field(default_factory=list)
-    """Until a new worker has run the cells before and this one."""
+    """Until a new worker has run the earlier cells and this one."""
 
 
 async def measure(run: Run) -> Table:
-    """Measures one size after the other; fork, cell and peer alternate."""
+    """Measure one size after the other; fork, cell and peer alternate."""
     rounds = run.repeats(15, 3)
     rows, notes = [], []
     async with Zygote() as zygote:

@@ -1,7 +1,7 @@
 """Processor time of `confine`: a fork that confines itself and exits, less one that only exits.
 
-Measured in interpreters of its own: one with nothing loaded, as at the start of a kernel, and one
-with numpy and pandas, as in a zygote, whose forks have more page tables to copy.
+It is measured in two separate interpreters. One has nothing loaded, as at the start of a kernel.
+The other has numpy and pandas, as in a zygote, whose forks have more page tables to copy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 async def measure(run: Run) -> Table:
-    """Measures both parents, one after the other."""
+    """Measure both parents, one after the other."""
     rounds = run.repeats(50, 10)
     rows, notes = [], []
     for parent, module in _PARENTS.items():
@@ -61,7 +61,7 @@ def _output(command: list[str]) -> str:
 
 @contextmanager
 def _policies() -> Iterator[dict[str, ConfinementSpec]]:
-    """Those of a worker; this process takes on a worker's environment and folder."""
+    """Yield a worker's policies; this process takes on a worker's environment and folder."""
     workspace, folder = Workspace({}), make_run_folder()
     variables = environment.kernel_environment(workspace.path, folder.path)
     os.environ.clear()
@@ -89,7 +89,7 @@ def _life(policy: ConfinementSpec) -> int:
 
 
 def _fork(act: Callable[[], int]) -> tuple[float, float]:
-    """Milliseconds of processor time of a child and all below it, and of clock time."""
+    """Return milliseconds of processor time of a child and its descendants, and of clock time."""
     began = time.perf_counter()
     child = os.fork()
     if child == 0:
@@ -102,7 +102,7 @@ def _fork(act: Callable[[], int]) -> tuple[float, float]:
 
 
 def main(rounds: int, module: str) -> None:
-    """Prints the medians as JSON.
+    """Print the medians as JSON.
 
     Args:
         rounds: forks of each kind.

@@ -1,6 +1,6 @@
-"""2,000 trajectories in a row through one pool: what is left of each, looked at every hundred.
+"""2,000 consecutive trajectories through one pool, with a check for leftovers every hundred.
 
-With `--from` it goes on after the last look of an earlier run; the pool is then another one.
+With `--from` it resumes after the last check of an earlier run, with a new pool.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _GROWTH_MIB = 10.0
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What there is between two trajectories."""
+    """Resources in use between two trajectories."""
 
     pool: int
-    """The process that has the pool."""
+    """Id of the process that has the pool."""
     trajectories: int
     parent_mib: float
     zygote_mib: float
     parent_fds: int
     zygote_fds: int
     processes: int
-    """Below this one, the zygote included."""
+    """Descendants of this process, including the zygote."""
     folders: int
     wall_ms: float
     """Of one trajectory since the last look; 0 for the first look."""
@@ -47,7 +47,7 @@ class _Look:
 
 
 async def measure(run: Run) -> Table:
-    """Runs them one after another; a first hundred warms the pool up and is looked at, too."""
+    """Run them one after another; the first hundred warms up the pool and is checked, too."""
     total, step = (40, 10) if run.is_quick else (2000, 100)
     looks = [_from_record(record) for record in run.earlier if record["benchmark"] == _NAME]
     done = looks[-1].trajectories if looks else 0
@@ -70,7 +70,7 @@ def _from_record(record: Mapping[str, float]) -> _Look:
 
 
 class _Folders:
-    """Places of our own for run folders and working folders, so that all in them are counted."""
+    """Separate base for run folders and working folders, so that all of them are counted."""
 
     def __init__(self) -> None:
         self._base = environment.runtime_base()
@@ -123,7 +123,7 @@ def _table(looks: list[_Look]) -> Table:
     ]
     first = next(
         x for x in looks if x.pool == looks[-1].pool
-    )  # of the last pool: others began anew
+    )  # of the last pool: each pool starts from zero
     last = looks[-1]
     grown_mib = max(last.parent_mib - first.parent_mib, last.zygote_mib - first.zygote_mib)
     left = max(last.parent_fds - first.parent_fds, last.zygote_fds - first.zygote_fds)

@@ -1,7 +1,7 @@
-"""Cells a second and memory with 1, 2, 4 ... 128 live trajectories that think between cells.
+"""Cells per second and memory with 1, 2, 4 ... 128 live trajectories that think between cells.
 
-Each holds a frame of 1 MB and thinks half a second to a second and a half between two cells, the
-same times in each run. No peer: nothing else here holds 128 states; see `trajectories`.
+Each keeps a frame of 1 MB and thinks 0.5 to 1.5 seconds between two cells, the same times in each
+run. There is no peer, because nothing else here can keep 128 states; see `trajectories`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Point:
     live: int
     cells_per_s: float
     median_ms: float
-    """From handing a cell over to its result, waiting for its turn included."""
+    """From submitting a cell to its result, including the wait for its turn."""
     cpu_ms: float
     """Processor time of one cell."""
     pss_mib: float
@@ -39,7 +39,7 @@ class _Point:
 
 
 async def measure(run: Run) -> Table:
-    """Opens more and more trajectories in one pool and measures a while at each number."""
+    """Open more and more trajectories in one pool and measure at each number."""
     most, seconds = (4, 2.0) if run.is_quick else (128, 15.0)
     points = []
     async with AsyncExitStack() as stack:

@@ -1,8 +1,9 @@
-"""Processor time and memory of whole process trees, those that have ended included.
+"""Processor time and memory of process trees, including processes that have ended.
 
-Processor time is exact to a microsecond for living processes and for what this one has reaped; of
-what others have reaped the system tells hundredths of a second, cut off and not added up. What a
-process namespace ends by itself is counted nowhere: read before a tree of states is closed.
+Processor time is exact to a microsecond for living processes and for those this process has reaped.
+For those that others have reaped, the system reports hundredths of a second, truncated in the sum.
+Processes that end with their process namespace are counted nowhere, so read before a tree of states
+is closed.
 """
 
 from __future__ import annotations
@@ -26,29 +27,29 @@ _PAUSE_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What something took."""
+    """Cost of a measured piece of work."""
 
     wall_s: float
     cpu_s: float
-    """Processor time of this process and of all below it."""
+    """Processor time of this process and its descendants."""
 
 
 class Meter:
-    """Runs from its making on."""
+    """Meter of processor and clock time since its creation."""
 
     def __init__(self) -> None:
-        """Starts."""
+        """Start the meter."""
         self._cpu_s = cpu_seconds()
         self._began = time.perf_counter()
 
     def read(self) -> Cost:
-        """Returns what was taken so far."""
+        """Return the cost so far."""
         wall_s = time.perf_counter() - self._began
         return Cost(wall_s, cpu_seconds() - self._cpu_s)
 
 
 def cpu_seconds() -> float:
-    """Processor time of this process and of all below it, living or dead, seconds."""
+    """Return the processor seconds of this process and its descendants, living or dead."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     below = sum(map(_cpu_seconds, descendants(os.getpid())))
     return below + sum(usage.ru_utime + usage.ru_stime for usage in usages)
@@ -65,7 +66,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def descendants(pid: int) -> list[int]:
-    """Returns all processes below one, zombies included."""
+    """Return all descendants of a process, including zombies."""
     found, waiting = [], [pid]
     while waiting:
         below: list[int] = []
@@ -79,7 +80,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def pss_bytes(pid: int) -> int:
-    """Returns the memory of a process and all below it, shared pages counted once, bytes."""
+    """Return the bytes of a process and its descendants, with shared pages counted once."""
     return sum(map(_pss_bytes, (pid, *descendants(pid))))
 
 
@@ -92,14 +93,14 @@ def _pss_bytes(pid: int) -> int:
 
 
 class PeakMemory:
-    """Looks at the memory of a tree all the time; not for a pass whose time is measured."""
+    """Continuous watch of a tree's memory; not for a pass whose time is measured."""
 
     def __init__(self, pid: int, *, without_root: bool = False) -> None:
-        """Looks at nothing until it is entered.
+        """Prepare the watch; entering starts it.
 
         Args:
             pid: the root of the tree.
-            without_root: whether the root itself counts nothing.
+            without_root: whether the root itself is excluded.
         """
         self.peak_bytes = 0
         self._pid = pid
@@ -108,7 +109,7 @@ class PeakMemory:
         self._thread = threading.Thread(target=self._look_on)
 
     def __enter__(self) -> Self:
-        """Starts to look."""
+        """Start the watch."""
         self._thread.start()
         return self
 
@@ -118,12 +119,12 @@ class PeakMemory:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Stops."""
+        """Stop the watch."""
         self._stop.set()
         self._thread.join()
 
     def look(self) -> None:
-        """Takes the memory of now into account."""
+        """Update the peak with the current memory."""
         own = _pss_bytes(self._pid) if self._without_root else 0
         self.peak_bytes = max(self.peak_bytes, pss_bytes(self._pid) - own)
 

@@ -1,9 +1,10 @@
-"""Ten notebooks, four at a time, through a pool of workers and through what others do.
+"""Ten notebooks, four at a time, through a pool of workers and through plain kernels.
 
-The others: a new plain kernel for each request that runs all cells again (SandboxFusion's Jupyter
-mode, `sandbox/runtime/jupyter`, and with it Jupiter's tree search), a request being one cell more
-of a notebook; and one plain kernel for each notebook. The notebooks are those that our tests
-compare results on; they compute little, so that this is what running cells costs beside them.
+Plain kernels are used in two ways. One way has one kernel for each notebook. The other starts a new
+kernel for each request, which is one more cell of a notebook, and runs all cells again. This is
+SandboxFusion's Jupyter mode (`sandbox/runtime/jupyter`), which Jupiter's tree search uses. The
+notebooks are those on which our tests compare results. They compute little, so this measures the
+overhead of running cells.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _POOL, _KERNEL = "pool of workers", "a plain kernel a notebook"
 _REQUEST = "a new plain kernel a request"
 
 _Play = Callable[[Sequence[str]], Awaitable[list[bool]]]
-"""Runs a notebook; returns which cells raised nothing."""
+"""Runs a notebook and returns, for each cell, whether it ran without an error."""
 
 
 async def measure(run: Run) -> Table:
-    """Measures in alternating rounds.
+    """Measure in alternating rounds.
 
     Raises:
-        RuntimeError: a cell ended well in one way and not in another.
+        RuntimeError: a cell succeeded in one way and failed in another.
     """
     names = _QUICK if run.is_quick else _NAMES
     notebooks = [_read(name) for name in names]

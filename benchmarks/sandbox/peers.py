@@ -1,4 +1,4 @@
-"""What others do, run with our code, our data and our limits of parallelism."""
+"""Approaches of other projects, run with our code, our data and our limits of parallelism."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL")}
 
 @asynccontextmanager
 async def plain_kernel(folder: Path | None = None) -> AsyncIterator[AsyncKernelClient]:
-    """Starts an ipykernel as jupyter_client does, ready for cells, and kills it at the end.
+    """Start an ipykernel as jupyter_client does, ready for cells, and kill it at the end.
 
     Args:
-        folder: the one to work in.
+        folder: to work in.
     """
     manager, client = await start_new_async_kernel(
         kernel_name="python3",
         env={**os.environ, **ONE_THREAD},
         cwd=str(folder or Path.cwd()),
-        stderr=asyncio.subprocess.DEVNULL,  # it warns of its own transport at each start
+        stderr=asyncio.subprocess.DEVNULL,  # it warns about its own transport at each start
     )
     try:
         yield client
     finally:
         client.stop_channels()
-        await manager.shutdown_kernel(now=True)  # asking it to leave would take longer
+        await manager.shutdown_kernel(now=True)  # a graceful shutdown would take longer
 
 
 async def ask(client: AsyncKernelClient, source: str) -> bool:
-    """Runs a cell with its outputs; returns whether it raised nothing."""
+    """Run a cell with its outputs; return whether it ran without an error."""
     reply = await client.execute_interactive(source, allow_stdin=False, output_hook=lambda _: None)
     return bool(reply["content"]["status"] == "ok")
 
 
 async def fresh_interpreter(source: str, folder: Path) -> None:
-    """Runs code in a new interpreter.
+    """Run code in a new interpreter.
 
     Args:
         source: the code.
-        folder: the one to work in.
+        folder: to work in.
 
     Raises:
         RuntimeError: it failed.

@@ -35,7 +35,7 @@ _PRODUCTS = ("Apple juice", " pear cider ", "Plum jam", "quince jelly ", "Cherry
 
 @contextmanager
 def csv_file(rows: int = ROWS) -> Iterator[Path]:
-    """Makes the file in a folder of its own, which is removed at the end."""
+    """Create the file in a separate folder, which is removed at the end."""
     with TemporaryDirectory(prefix="dm-bench-") as folder:
         path = Path(folder) / NAME
         with path.open("w", encoding="utf-8") as stream:
@@ -53,10 +53,10 @@ def _line(i: int) -> str:
 
 
 def checked(result: CellResult) -> CellResult:
-    """Returns the result of a cell that ran through: a failed one is fast and counts for nothing.
+    """Return the result of a successful cell; a failed one is fast and would distort the figures.
 
     Raises:
-        RuntimeError: it did not.
+        RuntimeError: the cell failed.
     """
     if not result.ok:
         raise RuntimeError(f"a cell ended with {result.status}: {result.message} {result.error}")

@@ -1,4 +1,4 @@
-"""Start of a restricted ipykernel up to its first result, against a plain one of jupyter_client."""
+"""Start of a restricted ipykernel up to its first result, compared with jupyter_client's."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def _restricted(*, isolate: bool) -> Cost:
 
 
 async def measure(run: Run) -> Table:
-    """Measures in alternating rounds."""
+    """Measure in alternating rounds."""
     kinds: dict[str, Callable[[], Awaitable[Cost]]] = {
         _PLAIN: _plain,
         _ALL: lambda: _restricted(isolate=True),

@@ -1,4 +1,4 @@
-"""A benchmark's outcome as text or markdown, and what a benchmark is told about its run."""
+"""A benchmark's result as text or Markdown, and the settings of its run."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ __all__ = ["Run", "Table", "machine", "verdict"]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How thoroughly to measure, and where to keep what was measured."""
+    """Settings of a measurement: its thoroughness, and where to store its results."""
 
     rounds: int | None = None
-    """Rounds of every benchmark; `None` for each its own number."""
+    """Rounds of every benchmark; `None` uses each benchmark's own number."""
     is_quick: bool = False
-    """Whether to do the least that shows that it works."""
+    """Whether to do only the minimum that shows that it works."""
     out: Path | None = None
-    """The file that gets every record, a line each."""
+    """The file that receives every record, one per line."""
     earlier: tuple[Mapping[str, Any], ...] = ()
-    """The records of a run to go on from."""
+    """The records of a run to resume."""
     plot: Path | None = None
-    """Where a picture goes; `None` for nowhere."""
+    """File for the picture; `None` draws none."""
 
     def repeats(self, usual: int, quick: int = 1) -> int:
-        """Returns the number of rounds of a benchmark."""
+        """Return the number of rounds of a benchmark."""
         return self.rounds or (quick if self.is_quick else usual)
 
     def record(self, benchmark: str, **values: Any) -> None:
-        """Writes a record at once: a run that is cut off loses nothing."""
+        """Write a record immediately, so that an interrupted run loses nothing."""
         if self.out is not None:
             with self.out.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"benchmark": benchmark, **values}) + "\n")
@@ -42,7 +42,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What a benchmark found."""
+    """Result of a benchmark."""
 
     title: str
     columns: Sequence[str]
@@ -50,7 +50,7 @@ class Table:
     notes: Sequence[str] = field(default=())
 
     def to_text(self) -> str:
-        """The table for a terminal."""
+        """Return the table for a terminal."""
         lines = [self.columns, *self.rows]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         drawn = [
@@ -63,20 +63,20 @@ class Table:
         return "\n".join([self.title, *drawn, *(f"* {note}" for note in self.notes)])
 
     def to_markdown(self) -> str:
-        """The table for a page."""
+        """Return the table for a Markdown page."""
         lines = [self.columns, ["---"] * len(self.columns), *self.rows]
         drawn = [f"| {' | '.join(line)} |" for line in lines]
         notes = [f"- {note}" for note in self.notes]
         return "\n".join([f"### {self.title}", "", *drawn, "", *notes])
 
     def record(self, run: Run, benchmark: str) -> None:
-        """Writes the rows as records."""
+        """Write the rows as records."""
         for row in self.rows:
             run.record(benchmark, row=dict(zip(self.columns, row, strict=True)))
 
 
 def verdict(what: str, value: float, bound: float, unit: str, *, at_least: bool = False) -> str:
-    """Returns a note that says whether an aim is met."""
+    """Return a note that says whether an aim is met."""
     met = value >= bound if at_least else value <= bound
     way = "at least" if at_least else "at most"
     ended = "met" if met else "missed"
@@ -84,7 +84,7 @@ def verdict(what: str, value: float, bound: float, unit: str, *, at_least: bool 
 
 
 def machine(names: Iterable[str]) -> str:
-    """Returns what the figures hold for: machine, kernel, Python, date, load, command."""
+    """Return the conditions of the figures: machine, kernel, Python, date, load, command."""
     today = dt.datetime.now(tz=dt.UTC).date()
     return (
         f"{platform.machine()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB, "

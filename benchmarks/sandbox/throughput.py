@@ -1,4 +1,4 @@
-"""Lives a second, of one cell each, with 1, 2 and 4 in parallel: worker against plain ipykernel."""
+"""Lives per second, one cell each, with 1, 2 and 4 in parallel: worker and plain ipykernel."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Life = Callable[[], Awaitable[None]]
 
 
 async def measure(run: Run) -> Table:
-    """Measures in alternating rounds; a round has five times as many workers as kernels."""
+    """Measure in alternating rounds; a round has five times as many workers as kernels."""
     rounds = run.repeats(5, 1)
     seen: dict[tuple[str, int], list[Cost]] = {}
     async with Zygote() as zygote:
@@ -46,7 +46,7 @@ async def _plain() -> None:
 
 
 async def _all(life: _Life, lives: int, parallel: int) -> Cost:
-    """Runs so many lives, so many of them at the same time."""
+    """Run `lives` lives, `parallel` of them at the same time."""
     waiting = iter(range(lives))
 
     async def one_by_one(left: Iterator[int]) -> None:

@@ -1,9 +1,9 @@
 """32 trajectories of six pandas cells on a file of 10 MB: processor time and memory of each way.
 
-Others run all code so far in a new interpreter for each cell; that is measured on a few
-trajectories in the same run and told for one. Time and memory come from two passes: to look at the
-memory of a hundred processes takes as much time as a cell. Processor time is read before the
-trajectories close: the end of a process namespace takes that of its members along.
+Others run all code so far in a new interpreter for each cell. That is measured on a few
+trajectories in the same run and reported per trajectory. Time and memory come from two passes,
+because reading the memory of a hundred processes takes as long as a cell. Processor time is read
+before the trajectories close, because the end of a process namespace discards that of its members.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _GIB = 1024 * MIB
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """Of one way, for `count` trajectories."""
+    """Figures of one way, for `count` trajectories."""
 
     count: int
     cost: Cost
     peak_bytes: int
     rerun: int
-    """Cells that were run again to build a state."""
+    """Cells that were run again to rebuild a state."""
 
     @property
     def cpu_s(self) -> float:
@@ -42,7 +42,7 @@ class _Figures:
 
 
 async def measure(run: Run) -> Table:
-    """Measures each way with a pool of its own, the peer last."""
+    """Measure each way with a separate pool, the peer last."""
     count = 4 if run.is_quick else 32
     with csv_file(ROWS // 10 if run.is_quick else ROWS) as path:
         figures = {}
@@ -72,7 +72,7 @@ async def _pool(strategy: StateRetention) -> AsyncIterator[SandboxPool]:
 async def _play(
     pool: SandboxPool, path: Path, count: int, memory: PeakMemory | None = None
 ) -> Cost:
-    """Runs all trajectories at once and closes them when all are done."""
+    """Run all trajectories concurrently and close them when all are done."""
     all_done, may_close = asyncio.Barrier(count + 1), asyncio.Event()
 
     async def play() -> None:
@@ -99,7 +99,7 @@ async def _cells(runner: PooledRunner) -> None:
 
 
 async def _theirs(path: Path, count: int) -> _Figures:
-    """As many interpreters at once as our pools run cells."""
+    """Measure new interpreters, as many at once as our pools run cells."""
     turns = asyncio.Semaphore(PoolSettings().cells_at_once)
 
     async def play() -> None:

@@ -1,9 +1,9 @@
-"""A search tree of 120 nodes, 40 expansions of three, six deep at most: snapshots and replay.
+"""A search tree of 120 nodes, 40 expansions of three, at most six deep: snapshots and replay.
 
-The tree is the same each time. Each node runs the cell of its depth on the state of the node above
-it; replay runs the cells above it again, in a fork of the same warm zygote. Time and memory come
-from two passes, and processor time is read before the tree closes; see `trajectories`. The same
-tree in bare forks shows what is the cells' own and the system's.
+The tree is the same each time. Each node runs the cell of its depth on its parent's state. Replay
+runs the earlier cells again, in a fork of the same warm zygote. Time and memory come from two
+passes, and processor time is read before the tree closes; see `trajectories`. The same tree in bare
+forks shows the share of the cells and of the system.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _State(Protocol):
 
 
 _Open = Callable[[Zygote, Path], AbstractAsyncContextManager[tuple[_State, Callable[[], int]]]]
-"""Gives the root, and what tells how many cells were run again."""
+"""Opens the root, and a function that returns how many cells were run again."""
 
 
 @asynccontextmanager
@@ -56,7 +56,7 @@ async def _replay(zygote: Zygote, path: Path) -> AsyncIterator[tuple[_State, Cal
 
 
 def _shape(expansions: int) -> list[int]:
-    """For each expansion the number of the node that is expanded; 0 is the root."""
+    """Return, for each expansion, the number of the expanded node; 0 is the root."""
     chance = random.Random(7)
     depths, open_nodes, chosen = [0], [0], []
     for _ in range(expansions):
@@ -70,7 +70,7 @@ def _shape(expansions: int) -> list[int]:
 
 
 async def measure(run: Run) -> Table:
-    """Measures both ways, time first and memory second."""
+    """Measure both ways, time first and memory second."""
     shape = _shape(4 if run.is_quick else 40)
     ways: dict[str, _Open] = {_SNAPSHOTS: _snapshots, _REPLAY: _replay}
     found: dict[str, tuple[Cost, int, int]] = {}
@@ -93,7 +93,7 @@ async def _grow(
     shape: Sequence[int],
     memory: PeakMemory | None = None,
 ) -> tuple[Cost, int]:
-    """Grows the tree, an expansion at a time; returns its cost and the cells run again."""
+    """Grow the tree, one expansion at a time; return its cost and the cells run again."""
     turns = asyncio.Semaphore(PoolSettings().cells_at_once)
     async with way(zygote, path) as (root, rerun):
         nodes: list[tuple[_State, int]] = [(root, 0)]

@@ -20,7 +20,7 @@ _WORKER, _KERNEL, _PLAIN = "cell worker", "restricted kernel", "plain ipykernel"
 
 
 async def measure(run: Run) -> Table:
-    """Measures batches of trips in alternating rounds, each kind in one process all the time."""
+    """Measure batches of trips in alternating rounds, each kind always in one process."""
     async with AsyncExitStack() as stack:
         zygote = await stack.enter_async_context(Zygote())
         worker = await stack.enter_async_context(CellWorker(zygote))
@@ -48,7 +48,7 @@ async def _run(session: CellSession) -> None:
 
 
 async def _batch(act: Callable[[], Awaitable[object]]) -> tuple[list[float], float]:
-    """Milliseconds of each trip, and of processor time for one."""
+    """Return the milliseconds of each trip, and the mean processor milliseconds of one."""
     cpu_s = cpu_seconds()
     trips = []
     for _ in range(_TRIPS):

@@ -1,7 +1,7 @@
-"""The life of a cell worker: fork, first cell, 20 more, end; against a plain ipykernel's.
+"""Life of a cell worker: fork, first cell, 20 more, end; compared with a plain ipykernel's.
 
-Processor time is a mean over all lives: what a zygote has reaped is told in hundredths of a second
-that are cut off, but not added up.
+Processor time is a mean over all lives. For what a zygote has reaped, the system reports hundredths
+of a second; the truncation errors do not add up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernel_sandbox.runners.worker import CellWorker
 _CELLS = 21
 _WORKER, _PLAIN = "cell worker", "plain ipykernel"
 _Costs = tuple[Cost, Cost]
-"""Until the first result; of the whole life."""
+"""Costs until the first result, and of the entire life."""
 
 
 async def _worker(zygote: Zygote) -> _Costs:
@@ -43,7 +43,7 @@ async def _plain() -> _Costs:
 
 
 async def measure(run: Run) -> Table:
-    """Measures in alternating rounds; a round has five workers and one kernel."""
+    """Measure in alternating rounds; a round has five workers and one kernel."""
     warming = Meter()
     async with Zygote() as zygote:
         warm = warming.read()
@@ -86,7 +86,7 @@ def _table(seen: dict[str, list[_Costs]], warm: Cost) -> Table:
 
 
 def _figures(costs: list[_Costs]) -> tuple[float, float, float, float]:
-    """Milliseconds: processor and clock time until the first result, and of the life."""
+    """Return milliseconds: processor and clock time until the first result, and of the life."""
     return (
         1000 * statistics.mean(first.cpu_s for first, _ in costs),
         1000 * statistics.median(first.wall_s for first, _ in costs),

@@ -1,1 +1,1 @@
-"""Rejection sampling: runs of a model at a training split, and the right ones as conversations."""
+"""Rejection sampling: correct runs of a model on a training split, exported as conversations."""

@@ -1,8 +1,8 @@
-"""Collects right runs of a model to learn from: `python -m training.collect SUITE`.
+"""Collect correct runs of a model to learn from: `python -m training.collect SUITE`.
 
-Draws several tries at each question of a training split, as `python -m training.evaluate` does, and
-keeps the right ones that a replay confirms. OUT/dataset gets their conversations in each dialect,
-and a card. The same command resumes a collection that was interrupted.
+The command makes several tries at each question of a training split, as `python -m
+training.evaluate` does. It keeps the correct ones that a replay confirms. OUT/dataset receives
+their conversations in each dialect, and a card. The same command resumes an interrupted collection.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ __all__ = ["main"]
 _RUNS = "runs"
 _RECORDS = "records.jsonl"
 _FOLDERS = re.compile(r"(?<![\w:/])/(?:[^/]+/)+")
-"""The folders before the name at the end of an absolute path."""
+"""Folders before the last name of an absolute path."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -104,7 +104,7 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
 
 
 def _refuse_unlicensed(drawn: Sequence[Sample], arguments: argparse.Namespace) -> None:
-    """Ends a collection of which nothing could be kept before anything is asked."""
+    """Raise before any model call if the licences bar every question."""
     barred = sum(bool(item.task.metadata.get("evaluation_only")) for item in drawn)
     if barred == len(drawn):
         raise UsageError(
@@ -116,7 +116,7 @@ def _refuse_unlicensed(drawn: Sequence[Sample], arguments: argparse.Namespace) -
 
 
 def _folder_of(also: Path) -> Path:
-    """The folder of the evaluation that a collection, or an evaluation, holds."""
+    """Return the evaluation's folder in a collection's or an evaluation's folder."""
     for folder in (also / _RUNS, also):
         if (folder / _RECORDS).exists():
             return folder
@@ -129,7 +129,7 @@ async def _examined(
     dialects: Sequence[str],
     funnel: Funnel,
 ) -> tuple[list[CollectedEvaluation], list[CollectedRun]]:
-    """The evaluations, and their runs that meet every condition but the replay."""
+    """Return the evaluations, and their runs that meet every condition but the replay."""
     sources: list[CollectedEvaluation] = []
     runs: list[CollectedRun] = []
     first_trial = 0
@@ -191,7 +191,7 @@ def _select_and_write(
 
 
 def _command(arguments: argparse.Namespace) -> str:
-    """The command as it was given, without this machine's folders and secrets in an address."""
+    """Return the given command without this machine's folders and secrets in an address."""
     words = [_FOLDERS.sub("", word) for word in sys.argv[1:]]
     if address := arguments.base_url:
         words = [word.replace(address, shown_address(address)) for word in words]

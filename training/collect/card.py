@@ -1,4 +1,4 @@
-"""The card of a dataset: where its conversations come from, and what was left out on the way."""
+"""Card of a dataset: the sources of its conversations, and what was left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training.collect.selecting import Selection
 __all__ = ["CollectedEvaluation", "card_of", "print_funnel", "read_source"]
 
 _SHOWN = 12
-"""Digits of a hash in a table."""
+"""Digits of a hash shown in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class CollectedEvaluation:
     first_trial: int
     """Number of its first try among those of all sources, from 0."""
     tries: int
-    """At a question."""
+    """Per question."""
     manifest: Mapping[str, Any]
-    """Its `run.json`; empty where there is none."""
+    """Its `run.json`; empty if there is none."""
 
 
 def read_source(run: Path, first_trial: int, tries: int) -> CollectedEvaluation:
@@ -41,10 +41,10 @@ def read_source(run: Path, first_trial: int, tries: int) -> CollectedEvaluation:
     Args:
         run: its folder.
         first_trial: number of its first try among those of all sources, from 0.
-        tries: at a question.
+        tries: per question.
 
     Raises:
-        ValueError: its `run.json` is no JSON object.
+        ValueError: its `run.json` is not a JSON object.
         OSError: it can't be read.
     """
     file = run / "run.json"
@@ -74,11 +74,11 @@ def card_of(
     """Return the text of the card, in Markdown.
 
     Args:
-        command: that made the dataset.
-        sources: where its runs come from.
-        licences: of the questions that were learned from, with how many runs have each.
+        command: that created the dataset.
+        sources: of its runs.
+        licences: of the questions in the dataset, with the number of runs of each.
         funnel: how many runs met each condition.
-        selection: the runs that stayed.
+        selection: the selected runs.
         files: of the dataset.
     """
     balance, held = selection.balance, selection.held
@@ -131,7 +131,7 @@ def _source_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
 
 
 def _hash_of_data(manifest: Mapping[str, Any]) -> str:
-    """One hash of the contents of all data files of a draw, by name."""
+    """Return one hash of the contents of all data files of a draw, by name."""
     found = manifest.get("data", {})
     hashes = sorted((name, one.get("sha256", "")) for name, one in found.items())
     return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:_SHOWN] if hashes else "none"

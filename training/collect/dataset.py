@@ -1,4 +1,4 @@
-"""The dataset of a collection: conversations to learn and to hold back, and a card about them."""
+"""Dataset of a collection: conversations to learn and to hold back, and a card."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["DatasetFile", "dataset_files", "write_collection"]
 
 @dataclass(frozen=True, slots=True)
 class DatasetFile:
-    """A file of conversations, one JSON object a line."""
+    """A file of conversations, one JSON object per line."""
 
     name: str
     rows: int
@@ -42,7 +42,7 @@ class DatasetFile:
 def dataset_files(
     runs: Sequence[CollectedRun], held: set[str], dialects: Sequence[str]
 ) -> list[DatasetFile]:
-    """Return the files of each dialect, with the runs in their order.
+    """Return the files of each dialect, with the runs in their given order.
 
     Args:
         runs: that were selected.
@@ -87,12 +87,12 @@ def _row(run: CollectedRun, dialect: str) -> Mapping[str, Any]:
 
 
 def write_collection(files: Sequence[DatasetFile], card: str, folder: Path) -> None:
-    """Write the files and the card as a folder of their own, in place of an earlier one.
+    """Write the files and the card to a folder atomically; it replaces an earlier one.
 
     Args:
         files: of conversations.
         card: the text of `card.md`.
-        folder: appears whole, or is as it was.
+        folder: unchanged if a write fails.
 
     Raises:
         OSError: a file can't be written.

@@ -1,4 +1,4 @@
-"""What becomes of each try: a funnel of conditions, counted by category.
+"""Funnel of conditions that each try must meet, counted by category.
 
 Conditions that cost nothing come before the replay, which runs every cell again.
 """
@@ -46,7 +46,7 @@ STAGES: Mapping[str, str] = {
     "per question": "the shortest runs of each question, up to the limit",
     "balanced": "within the limit of its category",
 }
-"""The conditions in their order. Each is counted among the runs that met all before it."""
+"""The conditions in order; each is counted among the runs that met all earlier ones."""
 _SHOWN_CHARS = 1_000_000
 
 
@@ -56,30 +56,30 @@ class CollectedRun:
 
     record: EvalRecord
     run: Path
-    """The folder of the evaluation that made it."""
+    """The folder of the evaluation that produced it."""
     trial: int
     """Number of the try among those of all evaluations, from 0."""
     category: str
     exported: Mapping[str, Export]
     """By dialect."""
     program: str
-    """Equal for runs whose cells compute the same way."""
+    """Hash that is equal for runs whose cells compute the same way."""
     tokens: int
     """Sampled in its own turns."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it from all others."""
+        """Unique key of the run."""
         return self.record.id, self.trial
 
     @property
     def length(self) -> tuple[int, int, int]:
-        """By what the shortest run is the shortest: turns, then tokens, then the first."""
+        """Sort key for the shortest run: turns, then tokens, then the number of the try."""
         return self.record.turns, self.tokens, self.trial
 
     @property
     def tables(self) -> frozenset[str]:
-        """What tells the data files of its question from others: their content, else names."""
+        """Identity of its question's data files: their hashes, else their names."""
         if self.record.data:
             return frozenset(self.record.data.values())
         exported = next(iter(self.exported.values()))
@@ -88,7 +88,7 @@ class CollectedRun:
 
 @dataclass(slots=True)
 class Funnel:
-    """How many runs met each condition, by category."""
+    """Number of runs that met each condition, by category."""
 
     counts: dict[str, Counter[str]] = field(
         default_factory=lambda: {stage: Counter() for stage in STAGES}
@@ -104,12 +104,12 @@ class Funnel:
             self.count(stage, run.category)
 
     def total(self, stage: str) -> int:
-        """Return how many runs met a condition."""
+        """Return the number of runs that met a condition."""
         return self.counts[stage].total()
 
     @property
     def categories(self) -> list[str]:
-        """Every category that was drawn, in order."""
+        """Every category with a run, in order."""
         return sorted(self.counts["drawn"])
 
 
@@ -121,19 +121,19 @@ async def examine(
     dialects: Sequence[str],
     funnel: Funnel,
 ) -> CollectedRun | None:
-    """Return a run that meets every condition up to the replay, and count those that it meets.
+    """Return a run if it meets every condition up to the replay; count those it meets.
 
     Args:
         record: of the run, with its trajectory.
         item: the question.
         run: the folder of the evaluation.
         first_trial: number of the evaluation's first try among those of all evaluations.
-        dialects: names of the dialects that have to hold the run.
-        funnel: gets the counts.
+        dialects: names of the dialects that must be able to write the run.
+        funnel: receives the counts.
 
     Raises:
-        UsageError: the record is compact and holds no run.
-        TrajectoryError: the record is not whole.
+        UsageError: the record is compact and contains no run.
+        TrajectoryError: the record is incomplete.
     """
     if not record.trajectory:
         raise UsageError(
@@ -164,7 +164,7 @@ async def examine(
 
 
 def category_of(item: Sample) -> str:
-    """Return the category of a question: its group of the draw, else its first concept."""
+    """Return the category of a question: its group in the draw, else its first concept."""
     group = str(item.task.metadata.get("draw_group", ""))
     return group or next(iter(item.task.concepts), "all")
 
@@ -180,7 +180,7 @@ def is_grounded(trajectory: Trajectory) -> bool:
     results = [step.result for step in trajectory.steps if step.result is not None]
     outputs = [describe(result, _SHOWN_CHARS) for result in results]
     asked = trajectory.task.question
-    # In `@name[1, 2]` the words around a number say nothing of it, so it counts by itself as well.
+    # In `@name[1, 2]` the words around a number don't describe it, so also check it by itself.
     return not any(
         one.is_doubtful and any(alone.is_doubtful for alone in ground(one.text, outputs, asked))
         for _, value in find_answers(trajectory.answer or "")
@@ -189,7 +189,7 @@ def is_grounded(trajectory: Trajectory) -> bool:
 
 
 def program_of(trajectory: Trajectory) -> str:
-    """Return a hash of the cells that worked, without what computes nothing: layout and comments.
+    """Return a hash of the cells that succeeded, ignoring layout and comments.
 
     Args:
         trajectory: the run.
@@ -220,7 +220,7 @@ def _has_void(trajectory: Trajectory) -> bool:
 
 
 async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[str, Export] | None:
-    """The run in each dialect; `None` where one can't hold it or would have nothing to learn."""
+    """Return the run in each dialect; `None` if one can't write it or has nothing to learn."""
     exported = {}
     for dialect in dialects:
         try:
@@ -233,6 +233,6 @@ async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[s
 
 
 def _answers_unasked(run: Trajectory) -> bool:
-    """Whether it answers in words where the dialect has just asked for a cell that prints it."""
+    """Return whether the run answers in words although the dialect asks for a printing cell."""
     is_printed = dialect_named(run.dialect).answers_in_words and run.task.is_closed_form
     return is_printed and isinstance(run.steps[-1].turn.action, Answer)

@@ -1,4 +1,4 @@
-"""The replays of a collection: what came of each is kept, so that none is made twice."""
+"""Replays of a collection, whose results are kept so that none runs twice."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _Key = tuple[str, str, int, str]
 
 @dataclass(frozen=True, slots=True)
 class _KeptReplay:
-    """What came of one replay."""
+    """Result of one replay."""
 
     run: str
     """Path of the evaluation's folder."""
     id: str
     trial: int
     cells: str
-    """Hash of the cells and of the answer: dialects that write the same ones share a replay."""
+    """Hash of the cells and the answer; dialects with equal ones share a replay."""
     difference: str
 
     @property
@@ -44,24 +44,24 @@ class _KeptReplay:
 
 @dataclass(frozen=True, slots=True)
 class ReplayedRuns:
-    """What came of the replays of a collection."""
+    """Results of the replays of a collection."""
 
     same: list[CollectedRun]
-    """The runs that showed and answered the same, in their order."""
+    """Runs whose replay gave the same outputs and answer, in their order."""
     faults: list[str]
-    """Why a run could not be replayed, a line each; the same command tries it again."""
+    """Why a run could not be replayed, one line each; the same command tries it again."""
 
 
 async def replayed_runs(
     runs: Sequence[CollectedRun], replays: Replays, log: Path, at_once: int
 ) -> ReplayedRuns:
-    """Return the runs that show and answer the same when they are run again, in every dialect.
+    """Return the runs whose replay gives the same outputs and answer in every dialect.
 
     Args:
         runs: to replay.
         replays: open.
-        log: what came of earlier replays; gets what comes of these. One process uses it at a time.
-        at_once: replays at the same time.
+        log: of earlier results, which receives these. One process at a time uses it.
+        at_once: number of concurrent replays.
 
     Raises:
         LogError: the log is damaged.
@@ -97,14 +97,14 @@ async def replayed_runs(
 
 
 class _Memory:
-    """What came of each replay, in a log; a fault is not kept."""
+    """Log of the result of each replay; a fault is not kept."""
 
     def __init__(self, log: Path) -> None:
         self._log = DurableLog(log, _encoded, _decoded, lambda one: one.key, _WAY_OUT)
         self._known = {key: one.difference for key, one in self._log.by_key().items()}
 
     async def difference(self, run: CollectedRun, replays: Replays) -> str:
-        """What was otherwise in the first dialect in which something was."""
+        """Return the difference in the first dialect that has one; empty if none does."""
         for exported in run.exported.values():
             key = str(run.run.resolve()), run.record.id, run.record.trial, _cells(exported)
             if key not in self._known:

@@ -1,4 +1,4 @@
-"""Which of the right runs are learned: few a question, no category too many, some held back."""
+"""Selection of correct runs: few per question, no category too large, some held back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 
 def shortest_of_equals(runs: Iterable[CollectedRun]) -> list[CollectedRun]:
-    """Return of the runs of a question with the same program the shortest, in question order."""
+    """Return the shortest run of each question and program, in question order."""
     shortest: dict[tuple[str, str], CollectedRun] = {}
     for run in sorted(runs, key=_by_question):
         shortest.setdefault((run.record.id, run.program), run)
@@ -29,7 +29,7 @@ def shortest_of_equals(runs: Iterable[CollectedRun]) -> list[CollectedRun]:
 
 
 def first_of_each_question(runs: Iterable[CollectedRun], most: int) -> list[CollectedRun]:
-    """Return the shortest runs of each question, at most `most` of each."""
+    """Return the shortest runs of each question, at most `most` per question."""
     found = groupby(sorted(runs, key=_by_question), key=lambda run: run.record.id)
     return [run for _, mine in found for run in list(mine)[:most]]
 
@@ -40,13 +40,13 @@ def _by_question(run: CollectedRun) -> tuple[str, tuple[int, int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The runs that stay when no category may have too large a share."""
+    """Remaining runs when the share of each category is limited."""
 
     runs: list[CollectedRun]
     share: float
-    """The largest share that a category may have."""
+    """Largest share of a category."""
     limit: int
-    """Runs that a category may have."""
+    """Most runs of a category."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +59,16 @@ class Selection:
 
 
 def balance_of(runs: Sequence[CollectedRun], share: float, seed: int) -> Balance:
-    """Return the runs that stay when no category may have more than a share of them.
+    """Return the runs that remain when no category may exceed a share of them.
 
-    Every category gets the same limit, the largest number L with L at most the share of all that
-    stay. With few categories the share is at least twice an even one, as else no L might exist. Of
-    a category over the limit, second runs of a question go first, then others by chance.
+    Every category has the same limit, the largest number L with L at most the share of all that
+    remain. With few categories, the share is at least twice an even one, because otherwise no L
+    might exist. A category over the limit loses second runs of a question first, then random ones.
 
     Args:
         runs: of all categories.
         share: the largest share of a category, above 0.
-        seed: of the chance.
+        seed: of the random choice.
     """
     sizes = Counter(run.category for run in runs)
     share = max(share, 2 / max(1, len(sizes)))
@@ -95,13 +95,13 @@ def _left(sizes: Mapping[str, int], limit: int) -> int:
 def held_ids(runs: Sequence[CollectedRun], share: float, seed: int) -> set[str]:
     """Return the ids of the questions whose runs are held back, to measure the held loss.
 
-    Questions about one data file stay on one side; where all are about one file, those of one
-    question do. At most the share is held, but at least one file, where more than one is there.
+    Questions that share a data file stay on one side. If all share one file, the split is by
+    question. At most the share is held back, but at least one group if there are several.
 
     Args:
         runs: that were selected.
         share: of the runs, from 0 to 1.
-        seed: of the chance.
+        seed: of the random choice.
     """
     groups = _groups(runs)
     if len(groups) < 2:
@@ -121,7 +121,7 @@ def held_ids(runs: Sequence[CollectedRun], share: float, seed: int) -> set[str]:
 
 
 def _groups(runs: Iterable[CollectedRun]) -> dict[str, set[str]]:
-    """The questions that share data files, directly or by another question, by a name."""
+    """Return groups of questions that share data files, directly or through others, by name."""
     groups: list[tuple[set[str], set[str]]] = []
     by_question: defaultdict[str, set[str]] = defaultdict(set)
     for run in runs:

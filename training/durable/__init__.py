@@ -1,1 +1,1 @@
-"""What long work stands on: logs, locks, manifests, whole files, progress, budgets, kept calls."""
+"""Support for long work: logs, locks, manifests, atomic files, progress, budgets, kept calls."""

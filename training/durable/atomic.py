@@ -1,4 +1,4 @@
-"""Files that are whole or not there: a reader finds the old content or the new one."""
+"""Atomic writes: a reader finds either the old content or the new one."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["write_json", "write_lines", "write_whole"]
 
 
 def write_whole(content: bytes, file: Path) -> None:
-    """Writes a file, all at once.
+    """Write a file atomically.
 
     Raises:
-        OSError: the file can't be written; an old one is then as it was.
+        OSError: the file can't be written; an old one is then unchanged.
     """
     part = file.parent / f".{file.name}.part"
     try:
@@ -25,29 +25,29 @@ def write_whole(content: bytes, file: Path) -> None:
             opened.flush()
             os.fsync(opened.fileno())
         part.replace(file)
-    except OSError as error:  # it names the part, of which nobody knows
+    except OSError as error:  # it names the temporary file, which means nothing to a caller
         raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
-        with suppress(OSError):  # there is none, or none can be
+        with suppress(OSError):  # already renamed, or never created
             part.unlink()
 
 
 def write_json(value: Any, file: Path) -> None:
-    """Writes a value as JSON for people to read.
+    """Write a value as indented JSON.
 
     Raises:
-        OSError: the file can't be written; an old one is then as it was.
-        ValueError: the value holds a number that JSON has no word for.
+        OSError: the file can't be written; an old one is then unchanged.
+        ValueError: the value contains a number that JSON can't represent.
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(f"{text}\n".encode(), file)
 
 
 def write_lines(values: Iterable[Any], file: Path) -> None:
-    """Writes values as JSON lines.
+    """Write values as JSON lines.
 
     Raises:
-        OSError: the file can't be written; an old one is then as it was.
+        OSError: the file can't be written; an old one is then unchanged.
     """
     lines = [json.dumps(value, ensure_ascii=False) for value in values]
     write_whole("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"), file)

@@ -1,7 +1,7 @@
-"""What a whole pipeline may spend, over all its sessions: calls, tokens, dollars and seconds.
+"""Budget of a pipeline over all its sessions: calls, tokens, dollars and seconds.
 
-What was spent is a log in the pipeline's folder. A pipeline that has spent its budget stops with
-`BudgetSpentError`, and continues when it is started again with a larger one.
+A log in the pipeline's folder records the spending. A pipeline that has spent its budget stops with
+`BudgetSpentError`. It continues when it is started again with a larger one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _SPENT_FILE = "spent.jsonl"
 
 
 class BudgetSpentError(PolicyError):
-    """The pipeline has spent its budget; the message says of what, and how to continue."""
+    """The pipeline has spent its budget; the message names the limit and how to continue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that a pipeline may spend; `None` for no limit. Checked when made."""
+    """The most that a pipeline may spend; `None` means no limit. Validated on creation."""
 
     calls: int | None = None
-    """Turns asked for, those included that failed or broke off."""
+    """Turns requested, including those that failed or broke off."""
     tokens: int | None = None
-    """Tokens read and sampled together."""
+    """Sum of tokens read and sampled."""
     dollars: float | None = None
-    """Of tokens, at the price that the meter knows."""
+    """Cost of the tokens, at the meter's price."""
     seconds: float | None = None
     """Clock time during which the pipeline ran."""
 
@@ -52,7 +52,7 @@ class Budget:
 
 
 def read_budget(text: str) -> Budget:
-    """Returns the budget that an option says, such as `calls=500,dollars=2.5`.
+    """Return the budget that an option specifies, such as `calls=500,dollars=2.5`.
 
     Raises:
         ValueError: a name is unknown or occurs twice, or its value is not above 0.
@@ -71,7 +71,7 @@ def read_budget(text: str) -> Budget:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What was spent, of one call or of many."""
+    """Spending of one call or of many."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -89,25 +89,25 @@ class Spending:
 
 
 class BudgetMeter:
-    """Counts what a pipeline spends, in all its sessions; a context manager.
+    """Meter of a pipeline's spending over all its sessions; a context manager.
 
-    Calls are counted before they are made. Tokens and dollars are known afterwards, so they may
-    exceed the budget by the calls that are in flight together. *Not covered*: the tokens of a call
-    that was in flight when the process was killed, and the seconds after the last call before that.
+    Calls are counted before they are made. Tokens and dollars are known only afterwards, so calls
+    in flight together may exceed the budget. *Not covered*: if the process is killed, the tokens of
+    calls in flight, and the seconds since the last call.
     """
 
     def __init__(
         self, folder: Path, budget: Budget, price: tuple[float, float] | None = None
     ) -> None:
-        """Touches nothing yet; `load` reads what earlier sessions spent.
+        """Create the meter without file access; `load` reads the spending of earlier sessions.
 
         Args:
-            folder: of the pipeline, where `spent.jsonl` is.
+            folder: of the pipeline, which contains `spent.jsonl`.
             budget: of all sessions together.
             price: dollars per million tokens read, and per million sampled.
 
         Raises:
-            ValueError: dollars are limited and no price is known.
+            ValueError: dollars are limited but no price is given.
         """
         if budget.dollars is not None and price is None:
             raise ValueError("a budget in dollars needs the price of a token: see --price")
@@ -123,18 +123,18 @@ class BudgetMeter:
         self._since: float | None = None
 
     def __enter__(self) -> Self:
-        """Returns the meter."""
+        """Return the meter."""
         return self
 
     def load(self, *, salvages: bool = False) -> None:
-        """Reads what earlier sessions spent, and begins to count seconds.
+        """Read the spending of earlier sessions, and start to count seconds.
 
         Args:
             salvages: whether damaged lines are set aside first.
 
         Raises:
             LogError: a line of the log is damaged.
-            OSError: the folder can't be made, or the log not be read.
+            OSError: the folder can't be created, or the log can't be read.
         """
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
         if salvages:
@@ -148,27 +148,27 @@ class BudgetMeter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Keeps the seconds since the last call."""
+        """Record the seconds since the last call."""
         if self._since is not None:
             self._add(Spending())
 
     @property
     def spent(self) -> Spending:
-        """What all sessions spent, until now."""
+        """Spending of all sessions until now."""
         return self._spent + Spending(seconds=self._session_s())
 
     @property
     def dollars(self) -> float:
-        """What the tokens cost."""
+        """Cost of the tokens."""
         read, sampled = self._price
         used = self._spent
         return (used.prompt_tokens * read + used.completion_tokens * sampled) / 1_000_000
 
     def refuse(self, calls: int = 0) -> None:
-        """Raises where the budget is spent, or so many further calls would exceed it.
+        """Raise if the budget is spent, or if so many further calls would exceed it.
 
         Raises:
-            BudgetSpentError: it is.
+            BudgetSpentError: the budget is or would be exceeded.
         """
         spent = self.spent
         used = {
@@ -188,11 +188,11 @@ class BudgetMeter:
 
     @asynccontextmanager
     async def call(self, count: int = 1) -> AsyncIterator[list[Completion]]:
-        """Counts a request for some turns; whoever asks adds these to the list.
+        """Count a request for `count` turns; the caller adds the turns to the yielded list.
 
         Raises:
-            BudgetSpentError: it is not to be made.
-            OSError: what was spent can't be kept.
+            BudgetSpentError: the budget does not allow the request.
+            OSError: the spending can't be recorded.
         """
         if self._since is None:
             self.load()
@@ -213,14 +213,14 @@ class BudgetMeter:
         self._spent += spending
 
     def _session_s(self) -> float:
-        """Seconds since the last line."""
+        """Return the seconds since the last line."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
 
 def metered(policy: Policy, meter: BudgetMeter) -> Policy:
-    """Returns the policy with every call counted against a budget; it raises `BudgetSpentError`.
+    """Return the policy with every call counted against a budget; it raises `BudgetSpentError`.
 
-    It belongs below a `KeptPolicy`: what is kept costs nothing. A `BatchPolicy` remains one.
+    It belongs below a `KeptPolicy`, since kept calls cost nothing. A `BatchPolicy` remains one.
 
     Args:
         policy: the model.
@@ -232,7 +232,7 @@ def metered(policy: Policy, meter: BudgetMeter) -> Policy:
 
 
 class _MeteredPolicy:
-    """Implements `Policy`."""
+    """`Policy` that counts each call."""
 
     def __init__(self, policy: Policy, meter: BudgetMeter) -> None:
         self._policy = policy
@@ -244,21 +244,21 @@ class _MeteredPolicy:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns one turn."""
+        """Return one turn."""
         async with self._meter.call() as drawn:
             drawn.append(await self._policy.sample(request, on_text))
         return drawn[0]
 
 
 class _MeteredBatchPolicy(_MeteredPolicy):
-    """Implements `BatchPolicy`."""
+    """`BatchPolicy` that counts each call."""
 
     def __init__(self, policy: BatchPolicy, meter: BudgetMeter) -> None:
         super().__init__(policy, meter)
         self._batch_policy = policy
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns."""
+        """Return `count` turns."""
         async with self._meter.call(count) as drawn:
             drawn.extend(await self._batch_policy.sample_many(request, count))
         return drawn

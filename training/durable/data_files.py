@@ -1,4 +1,4 @@
-"""Data files by their content: hashed once, and found again where they have another path."""
+"""Data files by content: hashed once, and found again under another path."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from dm_jupyter.core.errors import DataFileError
 __all__ = ["DataFinder", "DataHashes", "changed_files", "hash_file"]
 
 DataHashes = Mapping[str, Mapping[str, Any]]
-"""By a file's name: `sha256` of its content, and as `seen` what the file system said of it then.
+"""By a file's name: `sha256` of its content, and as `seen` the file's status at that time.
 
-A file of the split is named by its path in it. Another one, which a suite wrote itself, is named by
-its question and its own name.
+The name of a file of the split is its path in the split. For a file that a suite wrote itself, it
+is the question and the file's own name.
 """
 _SHOWN = 12
-"""Digits of a hash in a message."""
+"""Digits of a hash shown in a message."""
 
 
 def hash_file(file: Path, known: Mapping[str, Any] | None = None) -> Mapping[str, Any] | None:
-    """Returns the hash of a regular file; `None` for anything else, and what can't be read.
+    """Return the hash of a regular file; `None` for anything else or unreadable.
 
-    A file that is the same to the file system as when it was last hashed is not read again: same
-    device, inode, size, and times of its content and of its entry.
+    A file whose status has not changed since it was last hashed is not read again. The status is
+    its device, inode, size, and times of modification and status change.
 
     Args:
         file: the path.
-        known: what an earlier call returned.
+        known: the result of an earlier call.
     """
     try:
         with file.open("rb") as opened:
@@ -48,37 +48,37 @@ def hash_file(file: Path, known: Mapping[str, Any] | None = None) -> Mapping[str
 
 
 def changed_files(before: DataHashes, now: DataHashes) -> list[str]:
-    """Returns the names of the files whose content is another one than before, in order."""
+    """Return the names of the files whose content changed, in order."""
     both = before.keys() & now.keys()
     return sorted(name for name in both if before[name].get("sha256") != now[name]["sha256"])
 
 
 class DataFinder:
-    """Finds data files by their content below some folders; each file is hashed once."""
+    """Finder of data files by content below some folders; it hashes each file once."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Reads nothing yet.
+        """Create a finder without reading anything.
 
         Args:
-            folders: searched in this order, with all folders below them.
+            folders: searched recursively, in this order.
         """
         self._folders = tuple(folders)
         self._hashes: dict[Path, str] = {}
 
     def find(self, name: str, sha256: str, recorded: Path | None = None) -> Path:
-        """Returns the file that has a content.
+        """Return the file with the given content.
 
-        Looked at are the recorded path, then the same path below each folder, then every file of
-        the same name, then every file of the same suffix.
+        The search tries the recorded path, then the same path below each folder. After that it
+        tries every file with the same name, then every file with the same suffix.
 
         Args:
             name: its path in the split, or `QUESTION: NAME`.
             sha256: of the content, hex digits.
-            recorded: where it was.
+            recorded: its path when it was recorded.
 
         Raises:
-            DataFileError: no such file; the message names it, where its name was found with another
-                content, and the way out.
+            DataFileError: there is no such file. The message names it, any file of the same name
+                with another content, and the way out.
         """
         others: list[Path] = []
         for file in self._candidates(Path(name.rpartition(": ")[2]), recorded):

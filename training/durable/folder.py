@@ -1,7 +1,7 @@
-"""The folder of long work: who works in it, and what the work there was made with.
+"""Folder of long work: its lock, and the manifest of the settings of the work in it.
 
-The system frees the lock of a folder when its holder dies, however that happens. The manifest keeps
-other work from continuing the records.
+The system frees the lock of a folder when its owner dies, however that happens. The manifest
+prevents work with other settings from continuing the records.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ LOCK_FILE = "run.lock"
 
 @contextmanager
 def folder_lock(folder: Path, what: str = "command") -> Iterator[None]:
-    """Keeps every other process out of a folder, which is made, and other tasks of this one.
+    """Lock a folder against other processes and other tasks of this one; create it if needed.
 
-    The file stays behind; whoever holds its `flock` holds the folder. *Covered*: a holder that was
+    The lock file stays; its `flock` decides who owns the folder. *Covered*: an owner that was
     killed. *Not covered*: a network file system without `flock` over several machines.
 
     Args:
-        folder: what is locked.
+        folder: the folder to lock.
         what: the kind of work, for the message.
 
     Raises:
-        UsageError: the folder is taken; the message names the holder and the way out.
-        OSError: the folder can't be made, or the file not be opened.
+        UsageError: the folder is locked; the message names the owner and the way out.
+        OSError: the folder can't be created, or the file can't be opened.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / LOCK_FILE
@@ -57,7 +57,7 @@ def folder_lock(folder: Path, what: str = "command") -> Iterator[None]:
             yield
         finally:
             file.truncate(0)
-            # Unlocked by name: a child that was forked meanwhile holds the same open file.
+            # Unlock explicitly: a child forked in the meantime has the same file open.
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
@@ -71,7 +71,7 @@ def _self() -> dict[str, object]:
 
 
 def _holder(text: str) -> str:
-    """Who holds the lock, as far as it said so."""
+    """Return a description of the lock's owner, as far as the file names it."""
     with suppress(ValueError, TypeError, KeyError):
         held = json.loads(text)
         return "process {process} on {host}, since {since}".format_map(held)
@@ -79,19 +79,19 @@ def _holder(text: str) -> str:
 
 
 class ManifestError(ValueError):
-    """A folder holds the records of another run; the message says what differs."""
+    """A folder contains the records of another run; the message names the difference."""
 
 
 def kept_manifest(
     path: Path, mine: Mapping[str, Any], may_change: Collection[str]
 ) -> dict[str, Any] | None:
-    """Returns the manifest that a file holds, which is of the same work; `None` without a file.
+    """Return the manifest in a file after a check that it matches; `None` without a file.
 
-    A field that the file lacks is of an older release and counts as the same.
+    A field that the file lacks counts as equal: an older release wrote the file.
 
     Args:
         path: a JSON object.
-        mine: what it must be.
+        mine: the expected manifest.
         may_change: fields that may differ.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A policy that keeps each completion, so that work that is stopped and resumed repeats no call."""
+"""A policy that keeps each completion, so that resumed work repeats no call."""
 
 from __future__ import annotations
 
@@ -26,55 +26,55 @@ _DECIDING = (
     "prefill", "stop", "stop_unopened", "tools", "temperature", "top_p", "max_tokens", "seed",
     "cuts_repetition", "thinks_in_text",
 )  # fmt: skip
-"""Fields of a request that decide, beside the messages, what a model says."""
+"""Fields of a request that determine the completion, besides the messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class _KeptCall:
-    """What came of one request."""
+    """Completions of one request."""
 
     key: str
     completions: tuple[Completion, ...]
 
 
 class KeptPolicy:
-    """Implements `BatchPolicy` over another policy; its memory is a log, which a later run reads.
+    """`BatchPolicy` over another policy that logs each completion, for later runs to reuse.
 
-    The same request gets the same answer, without being asked again: within a run, and in the run
-    that continues a killed one. Equal requests at the same time ask once. A request that was in
-    flight when the process was killed is asked again.
+    The same request gets the same answer without another call, within a run and in the run that
+    resumes a killed one. Equal concurrent requests make one call. A request that was in flight when
+    the process was killed is made again.
 
-    A batch is kept as one call where the policy draws it as one. Otherwise each of its turns is.
+    A batch is kept as one call if the policy samples it as one. Otherwise each turn is one.
     """
 
     def __init__(
         self, policy: Policy, file: Path, draws_together: Callable[[], bool] = lambda: True
     ) -> None:
-        """Touches nothing yet; the first request loads the log if nobody did.
+        """Create the policy; the first request loads the log unless `load` did.
 
         Args:
-            policy: asked for what nobody has asked for yet.
-            file: the log; made with its folder. One process at a time uses it.
-            draws_together: whether the endpoint now gives all turns of a batch in one answer; a
-                batch that it gives one by one is kept one by one.
+            policy: samples requests that are not in the log.
+            file: the log, created with its folder. One process at a time uses it.
+            draws_together: whether the endpoint currently returns all turns of a batch in one
+                answer; otherwise they are kept one by one.
         """
         self._policy = policy
         self._draws_together = draws_together
         self._log = DurableLog(file, _encoded, _decoded, lambda call: call.key, _WAY_OUT)
         self._known: dict[str, int] = {}
-        """Where each call begins in the log: memory holds no completions."""
+        """Offset of each call in the log, so that no completion stays in memory."""
         self._is_loaded = False
         self._asking: dict[str, _Turn] = {}
 
     def load(self, *, salvages: bool = False) -> None:
-        """Reads what the file remembers; a last line that broke off is cut.
+        """Index the log; an incomplete last line is removed.
 
         Args:
             salvages: whether damaged lines are set aside first.
 
         Raises:
-            LogError: a line is no kept call.
-            OSError: the file can't be read or its folder made.
+            LogError: a line is not a kept call.
+            OSError: the file can't be read, or its folder can't be created.
         """
         self._log.path.parent.mkdir(parents=True, exist_ok=True)
         if salvages:
@@ -84,16 +84,16 @@ class KeptPolicy:
 
     @property
     def name(self) -> str:
-        """The other model's name."""
+        """The name of the wrapped policy's model."""
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the turn that this request got before, at once, or asks for it.
+        """Return the kept turn of this request, or sample it.
 
         Raises:
             PolicyError: the model can't be sampled; nothing is kept.
             LogError: the log is damaged.
-            OSError: the turn can't be kept.
+            OSError: the turn can't be written to the log.
         """
         key = completion_key(self.name, request)
         async with self._alone_with(key):
@@ -106,12 +106,12 @@ class KeptPolicy:
             return found
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns the turns that this request got before, at once, or asks for them.
+        """Return the kept turns of this request, or sample them.
 
         Raises:
             PolicyError: the model can't be sampled; nothing is kept.
             LogError: the log is damaged.
-            OSError: the turns can't be kept.
+            OSError: the turns can't be written to the log.
         """
         if not isinstance(self._policy, BatchPolicy):
             return await sample_each(lambda one: self.sample(one, lambda _: None), request, count)
@@ -130,7 +130,7 @@ class KeptPolicy:
 
     @asynccontextmanager
     async def _alone_with(self, key: str) -> AsyncIterator[None]:
-        """Lets one request of a key through at a time; the next one finds what it left."""
+        """Admit one request per key at a time; the next one finds its result."""
         if not self._is_loaded:
             self.load()
         turn = self._asking.setdefault(key, _Turn())
@@ -145,7 +145,7 @@ class KeptPolicy:
 
 
 class _Turn:
-    """A request that is being asked, and how many want its answer."""
+    """A request in flight, and how many callers wait for its answer."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
@@ -153,11 +153,11 @@ class _Turn:
 
 
 def completion_key(model: str, request: SampleRequest, count: int | None = None) -> str:
-    """Returns the sha256 of all that decides what a model says, as hex digits.
+    """Return the sha256 of everything that determines a completion, as hex digits.
 
     Args:
         model: the model's name.
-        request: what is asked. Who waits for it decides nothing.
+        request: the request; its urgency and callbacks do not count.
         count: of the turns of a batch; `None` for a single turn.
     """
     parts: dict[str, Any] = {
@@ -174,7 +174,7 @@ def completion_key(model: str, request: SampleRequest, count: int | None = None)
 
 
 def _plain(value: Any) -> Any:
-    """A field of a request as JSON."""
+    """Return a field of a request as a JSON value."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [one if isinstance(one, str) else one.to_json() for one in value]
     return value

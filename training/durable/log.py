@@ -1,7 +1,8 @@
-"""A file of records that is only appended to, so that killing its writer loses nothing.
+"""Append-only file of records, so that killing its writer loses nothing.
 
-One JSON value a line, on the disk before `append` returns. A last line that broke off is cut. Any
-other damage is named, and can be set aside: the good lines stay, the others move to a file beside.
+It has one JSON value per line, flushed to disk before `append` returns. An incomplete last line is
+removed. Any other damage is an error, and `salvage` can set it aside: intact lines stay, the others
+move to a second file.
 """
 
 from __future__ import annotations
@@ -20,25 +21,25 @@ __all__ = ["DurableLog", "LogError", "Salvaged"]
 Record = TypeVar("Record")
 Key = TypeVar("Key", bound=Hashable)
 _NO_RECORD = (TypeError, ValueError, KeyError, AttributeError, RecursionError)
-"""What decoding raises where a line holds no record."""
+"""Errors of decoding a line that is not a record."""
 
 
 class LogError(ValueError):
-    """A line is no record; the message names the file, the line and the way out."""
+    """A line is not a record; the message names the file, the line and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What was found in a file of records."""
+    """Result of salvaging a file of records."""
 
     kept: int
-    """Records."""
+    """Records that stay."""
     damaged: int
     """Lines that were set aside."""
 
 
 class DurableLog(Generic[Key, Record]):
-    """A file of records. One process writes it at a time; see `folder_lock`."""
+    """File of records; only one process at a time may write it, see `folder_lock`."""
 
     def __init__(
         self,
@@ -48,14 +49,14 @@ class DurableLog(Generic[Key, Record]):
         key: Callable[[Record], Key],
         way_out: str = "",
     ) -> None:
-        """Touches nothing yet.
+        """Create the log without file access.
 
         Args:
-            path: the file; the first append makes it, in a folder that exists.
+            path: the file; the first append creates it, in a folder that exists.
             encode: returns a record as JSON, on one line.
-            decode: the inverse; it raises `ValueError` or `TypeError` for another line.
-            key: what tells a record from all others.
-            way_out: ends the message about damage: what a person can do.
+            decode: the inverse; it raises `ValueError` or `TypeError` for any other line.
+            key: returns a record's unique key.
+            way_out: ends the message about damage: what the user can do.
         """
         self._path = path
         self._encode = encode
@@ -72,36 +73,36 @@ class DurableLog(Generic[Key, Record]):
 
     @property
     def damaged_path(self) -> Path:
-        """Where `salvage` moves damaged lines: `NAME.damaged.jsonl` beside `NAME.jsonl`."""
+        """File for the damaged lines of `salvage`: `NAME.damaged.jsonl` next to `NAME.jsonl`."""
         return self._path.with_name(f"{self._path.stem}.damaged{self._path.suffix}")
 
     def read(self) -> list[Record]:
-        """Returns the records so far; a last line that broke off is cut from the file.
+        """Return the records so far; an incomplete last line is removed from the file.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
             OSError: the file can't be read.
         """
         self.cut()
         return self.peek()
 
     def peek(self) -> list[Record]:
-        """Returns the records so far and changes nothing: somebody may be writing the last one.
+        """Return the records so far without changes, since the last may still be in writing.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
             OSError: the file can't be read.
         """
         return list(self.each())
 
     def each(self, decode: Callable[[bytes], Record] | None = None) -> Iterator[Record]:
-        """Yields each record and changes nothing; memory holds one at a time.
+        """Yield each record without changing the file; only one at a time is in memory.
 
         Args:
-            decode: in place of the log's own, such as one that reads a part of each record.
+            decode: replaces the log's own, such as one that reads a part of each record.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
             OSError: the file can't be read.
         """
         decode = decode or self._decode
@@ -119,10 +120,10 @@ class DurableLog(Generic[Key, Record]):
                 yield record
 
     def index(self) -> dict[Key, int]:
-        """Returns where the last record of each key begins, for `at`; a broken last line is cut.
+        """Return the offset of each key's last record, for `at`; remove an incomplete last line.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
             OSError: the file can't be read.
         """
         self.cut()
@@ -139,10 +140,10 @@ class DurableLog(Generic[Key, Record]):
         return found
 
     def at(self, offset: int) -> Record:
-        """Returns the record that begins at an offset, as `index` or `append` returned it.
+        """Return the record at an offset that `index` or `append` returned.
 
         Raises:
-            LogError: there is none.
+            LogError: there is no record.
             OSError: the file can't be read.
         """
         with self._path.open("rb") as file:
@@ -155,22 +156,22 @@ class DurableLog(Generic[Key, Record]):
             raise LogError(f"{what} {self._way_out}".rstrip()) from error
 
     def by_key(self) -> dict[Key, Record]:
-        """Returns the last record of each key; a last line that broke off is cut from the file.
+        """Return the last record of each key; an incomplete last line is removed from the file.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
             OSError: the file can't be read.
         """
         return {self._key(record): record for record in self.read()}
 
     def append(self, record: Record) -> int:
-        """Writes one record and makes sure that it is on the disk; any thread may call it.
+        """Append one record and flush it to disk; any thread may call it.
 
         Returns:
-            Where it begins in the file, bytes; for `at`.
+            Its offset in the file, in bytes; for `at`.
 
         Raises:
-            OSError: it can't be written; what had been written of it is taken back.
+            OSError: it can't be written; a partial write is undone.
         """
         line = self._encode(record).encode("utf-8", "replace") + b"\n"
         if not self._is_cut:
@@ -186,18 +187,18 @@ class DurableLog(Generic[Key, Record]):
         return before
 
     def salvage(self, decode: Callable[[bytes], Record] | None = None) -> Salvaged:
-        """Moves the lines that are no whole records to `damaged_path`.
+        """Move the lines that are not complete records to `damaged_path`.
 
-        Also moved is the second record of a key. The moved bytes are as they were, one line each
-        after those of an earlier call. They are on the disk before the records are written again,
-        so that stopping this at any time loses nothing. Without a file, or without damage, nothing
-        is written.
+        A repeated record of a key moves as well. The moved bytes are unchanged, one line each,
+        after those of an earlier call. They are on disk before the records are rewritten, so an
+        interruption at any time loses nothing. Without a file, or without damage, nothing is
+        written.
 
         Args:
-            decode: stricter than the log's own; gets a line without its end.
+            decode: stricter than the log's own; receives a line without its line end.
 
         Raises:
-            OSError: a file can't be read or written; the records are then as they were.
+            OSError: a file can't be read or written; the records are then unchanged.
         """
         if not self._path.exists():
             return Salvaged(0, 0)
@@ -229,7 +230,7 @@ class DurableLog(Generic[Key, Record]):
         return kept, damaged
 
     def cut(self) -> None:
-        """Cuts a last line that broke off: the next record would be written behind it.
+        """Remove an incomplete last line, to which the next record would be appended.
 
         Raises:
             OSError: the file can't be read or written.
@@ -248,7 +249,7 @@ _BLOCK_BYTES = 1 << 16
 
 
 def _end_of_last_line(descriptor: int, size: int) -> int:
-    """Returns the offset behind the last end of a line; 0 without one."""
+    """Return the offset after the last line end; 0 without one."""
     end = size
     while end > 0:
         start = max(0, end - _BLOCK_BYTES)

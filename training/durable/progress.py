@@ -1,4 +1,4 @@
-"""How far long work is and when it will be done: a bar on a terminal, plain lines elsewhere."""
+"""Progress and remaining time of long work: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 __all__ = ["WorkProgress", "words_for"]
 
 _LOOKS_BACK = 50
-"""Pieces of work from which the pace is taken: one may take minutes, and the pace changes."""
+"""Recent pieces of work that determine the pace: one may take minutes, and the pace changes."""
 
 
 class WorkProgress:
-    """A context manager; every piece of work prints one line, and a terminal shows a bar below."""
+    """Context manager that prints one line per piece of work, with a bar below on a terminal."""
 
     def __init__(self, name: str) -> None:
-        """Shows nothing yet.
+        """Prepare the display without showing it.
 
         Args:
             name: of the work.
@@ -40,7 +40,7 @@ class WorkProgress:
         self._task = self._bar.add_task(name, total=None, note="", left="")
 
     def __enter__(self) -> Self:
-        """Shows the bar, where there is a terminal."""
+        """Show the bar if there is a terminal."""
         self._bar.start()
         return self
 
@@ -50,16 +50,16 @@ class WorkProgress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves the bar as it is."""
+        """Stop updating the bar."""
         self._bar.stop()
 
     def begin(self, total: int, done: int, note: str = "") -> None:
-        """Says where the work stands; the clock of the estimate starts.
+        """Set the state of the work and start the clock of the estimate.
 
         Args:
-            total: pieces of work there will be.
-            done: pieces that are done already.
-            note: beside the bar.
+            total: pieces of work in all.
+            done: pieces that are already done.
+            note: next to the bar.
         """
         self._total, self._done = total, done
         self._ends.clear()
@@ -67,11 +67,11 @@ class WorkProgress:
         self._bar.update(self._task, total=total, completed=done, note=note, left="")
 
     def add(self, line: str, note: str = "") -> None:
-        """Shows one more piece of work.
+        """Show one more finished piece of work.
 
         Args:
-            line: what it was, on a line of its own.
-            note: beside the bar, and at the end of a plain line.
+            line: describes it, on a line of its own.
+            note: next to the bar, and at the end of a plain line.
         """
         self._done += 1
         self._ends.append(time.monotonic())
@@ -84,7 +84,7 @@ class WorkProgress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds until all is done, at the pace of the last pieces; `None` before the first."""
+        """Seconds until all work is done, at the recent pace; `None` before the first piece."""
         if len(self._ends) < 2:
             return None
         pace_s = (self._ends[-1] - self._ends[0]) / (len(self._ends) - 1)
@@ -92,7 +92,7 @@ class WorkProgress:
 
 
 def words_for(seconds: float | None) -> str:
-    """Returns an estimate for a person, such as `about 5 min left`; empty where there is none."""
+    """Return an estimate as text, such as `about 5 min left`; empty without one."""
     if not seconds:
         return ""
     for unit, size in (("h", 3_600), ("min", 60)):

@@ -1,1 +1,1 @@
-"""Runs in another dialect than they were made in: as conversations, and run again."""
+"""Export of runs to another dialect, as conversations, and replays of exported runs."""

@@ -1,8 +1,9 @@
-"""Exports the runs of an evaluation to a dialect: `python -m training.export RUN --dialect NAME`.
+"""Export the runs of an evaluation to a dialect: `python -m training.export RUN --dialect NAME`.
 
-Writes one line of JSON a run: its conversation in that dialect, fit to be learned from. Runs on
-questions whose licence forbids that are left out. With `--replay` each run is run again in a fresh
-sandbox, those too, and the command says how many give the same answer, and why others do not.
+The command writes one line of JSON per run: its conversation in that dialect, ready to learn from.
+It leaves out runs on questions whose licence forbids training. With `--replay` each run, including
+those, runs again in a fresh sandbox. The command then reports how many give the same answer, and
+why others do not.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ __all__ = ["main"]
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A run of the evaluation, and what became of it."""
+    """A run of the evaluation and its export."""
 
     record: EvalRecord
     exported: Export | None
     problem: str = ""
-    """Why it has no export, or is not the same when it is run again."""
+    """Why it has no export, or how its replay differs."""
 
     @property
     def name(self) -> str:
@@ -107,7 +108,7 @@ async def _replays(arguments: argparse.Namespace) -> AsyncIterator[Replays]:
         raise UsageError("--replay needs the data files: name their folder with --split")
     suite = find_suite(arguments.suite or _suite_name(arguments.run))
     settings = PoolSettings(profile=Strictness(arguments.profile))
-    # The system ends the workers with the thread that started the pool: it comes first.
+    # The system ends the workers with the thread that started the pool, so open the pool first.
     async with (
         SandboxPool(settings) as pool,
         open_replays(suite, arguments.split, pool) as replays,
@@ -123,7 +124,7 @@ def _suite_name(run: Path) -> str:
 
 
 async def _replayed(row: _Row, replays: Replays, run: Path) -> _Row:
-    """The row with what was otherwise when it was run again."""
+    """Return the row with the difference that its replay showed."""
     if row.exported is None:
         return row
     try:
@@ -179,7 +180,7 @@ def _print_replays(rows: Sequence[_Row]) -> None:
 
 
 def main() -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault, 130 when interrupted."""
+    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
     arguments = _parser().parse_args()
     try:
         asyncio.run(_main(arguments))

@@ -1,6 +1,7 @@
-"""An exported run as a conversation that says what of it a model learns.
+"""An exported run as a conversation with marks for what a model learns.
 
-The fields are those that `training.trainer.conversations` reads: `learn`, `prefill`, `ended_by`.
+The marks are the fields that `training.trainer.conversations` reads: `learn`, `prefill`,
+`ended_by`.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ __all__ = ["conversation"]
 def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict[str, Any]]:
     """Return the messages of a run as JSON, each of the model's turns with its marks.
 
-    - `learn` is false for a turn whose cell a person or the help has changed.
-    - `prefill` is the opening that the dialect's default help puts before the turn, where the turn
-      begins with it. In a dialect without openings, the model learns to load the data itself.
-    - `ended_by` is `stop` where the turn ends with a string at which the dialect stops sampling,
-      and else `model`: there the model has to close its turn.
+    - `learn` is false for a turn whose cell a person or the assistance has changed.
+    - `prefill` is the opening that the dialect's default assistance puts before the turn, if the
+      turn begins with it. In a dialect without openings, the model learns to load the data itself.
+    - `ended_by` is `stop` if the turn ends with a stop string of the dialect. Otherwise it is
+      `model`, and the model must close its turn.
 
     Args:
         exported: the run in its new dialect.
-        calls_in_words: whether calls of tools become text, as for an endpoint that takes no tools.
+        calls_in_words: whether tool calls become text, as for an endpoint that takes no tools.
     """
     messages = exported.messages
     form = dialect_named(exported.trajectory.dialect)
@@ -44,7 +45,7 @@ def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict
 
 
 def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
-    """The marks of each turn, without those that have their default's meaning."""
+    """Yield the marks of each turn, without `prefill` and `learn` that equal the default."""
     run = _opened(exported.trajectory)
     for at, (text, is_own) in enumerate(zip(exported.texts, exported.own, strict=True)):
         before = run.before(at)
@@ -60,6 +61,6 @@ def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
 
 
 def _opened(run: Trajectory) -> Trajectory:
-    """The run with the help that opens turns, where the dialect's default has it."""
+    """Return the run with the assistance that opens turns, if it is the dialect's default."""
     usual = Assistance.for_dialect(run.dialect).on() & {"opening"}
     return replace(run, assistance=Assistance.only(run.assists.on() | usual))

@@ -1,12 +1,11 @@
 """A run as the conversation that it would have been in another dialect.
 
-The model's turns are written anew by `Dialect.render`; their cells are those that ran, as a
-person may have changed them, and what each did is as recorded. The loop itself makes the
-conversation, with a policy that says these turns, so prompts and observations are the other
-dialect's own.
+`Dialect.render` rewrites the model's turns. Their cells are those that ran, with any edits of a
+person, and each has its recorded result. The agent loop itself builds the conversation, with a
+policy that replays these turns, so prompts and observations are those of the other dialect.
 
-What is left out: turns that did nothing, answers that were sent back, the thought before an answer
-where the dialect's answers are plain words, and what the help told the model after a mistake.
+Left out are turns that did nothing, answers that were sent back, and the assistance's messages
+after a mistake. The thought before an answer is left out if the dialect answers in plain words.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from kernel_sandbox.types import CellResult
 __all__ = ["Export", "ScriptedRun", "begun", "export"]
 
 _SHOWN = frozenset({"profile", "links", "advice", "ledger", "quiet_output"})
-"""The help that only tells: the other rules change cells, ask again, or shorten what is shown."""
+"""Assistance that only informs; other rules change cells, ask again, or shorten output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +47,16 @@ class Export:
     """A run in another dialect."""
 
     trajectory: Trajectory
-    """Each step's result is the one that was recorded."""
+    """The run, with the recorded result of each step."""
     left_out: int = 0
-    """Cells that would have ended the run before its time, with another answer."""
+    """Cells that would have ended the run too early, with another answer."""
     own: tuple[bool, ...] = ()
-    """For each turn, whether it does what the model said: neither a person nor the help changed
+    """For each turn, whether it is the model's own: neither a person nor the assistance changed
     its cell."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The whole conversation; it ends with the model's last turn."""
+        """The entire conversation; it ends with the model's last turn."""
         messages = dialect_named(self.trajectory.dialect).messages(self.trajectory)
         at = max(at for at, one in enumerate(messages) if one.role in {"system", "assistant"})
         return messages[: at + 1] if self.trajectory.steps else messages
@@ -70,7 +69,7 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A turn, and what its cell did."""
+    """A turn, and the result of its cell."""
 
     turn: Turn
     result: CellResult | None
@@ -80,20 +79,20 @@ class _Told:
 async def export(
     trajectory: Trajectory, dialect: str, assistance: Assistance | None = None
 ) -> Export:
-    """Returns a run as it would have been in a dialect.
+    """Return a run as it would have been in a dialect.
 
-    A dialect that takes an answer from what a cell prints ends with that cell; any other gets a
-    turn with the answer.
+    In a dialect that reads the answer from a cell's output, the run ends with that cell. In any
+    other, a turn with the answer is added.
 
     Args:
-        trajectory: the run, in any dialect; where it has no answer, it ends with its last cell.
-        dialect: the name of the one to export to.
-        assistance: the help whose words the conversation has; `None` for what the dialect's
-            default shows. Rules that change a run are off in any case.
+        trajectory: the run, in any dialect; without an answer, it ends with its last cell.
+        dialect: name of the target dialect.
+        assistance: whose messages the conversation contains; `None` means the dialect's default.
+            Rules that change a run are always off.
 
     Raises:
         UsageError: there is no dialect of that name.
-        UnrenderableTurnError: the dialect can't hold one of the turns, or its end.
+        UnrenderableTurnError: the dialect can't express one of the turns, or the run's end.
     """
     form = dialect_named(dialect)
     given = assistance or Assistance.for_dialect(dialect)
@@ -131,14 +130,14 @@ async def export(
 
 
 class ScriptedRun:
-    """A run whose model says what it is told to; implements `Policy`."""
+    """A run whose turns are given by `say`; implements `Policy`."""
 
     def __init__(self, start: Trajectory, assistance: Assistance) -> None:
-        """Begins.
+        """Begin the run.
 
         Args:
-            start: before the first turn.
-            assistance: the help that it gets.
+            start: the run before its first turn.
+            assistance: that applies to it.
         """
         self._next = ""
         self._settings = RunSettings(assistance=assistance)
@@ -146,10 +145,10 @@ class ScriptedRun:
         self.trajectory = begin(start, self, self._settings)
 
     async def say(self, text: str, notebook: Notebook) -> None:
-        """Takes one turn.
+        """Add one turn to the run.
 
         Args:
-            text: the whole turn.
+            text: the complete turn.
             notebook: where its cell runs.
 
         Raises:
@@ -159,22 +158,22 @@ class ScriptedRun:
         run = self.trajectory
         after = await step(run, self, notebook, self._settings, lambda _: None)
         last = after.steps[-1].turn.action
-        if after.stop is None and isinstance(last, Answer):  # the help would ask once more
+        if after.stop is None and isinstance(last, Answer):  # assistance would ask again
             after = replace(after, stop=StopReason.ANSWERED, answer=last.text)
         self.trajectory = after
 
     async def sample(
         self,
-        request: SampleRequest,  # noqa: ARG002  (it is not answered)
+        request: SampleRequest,  # noqa: ARG002  (unused: the turn is fixed)
         on_text: Callable[[str], None],
     ) -> Completion:
-        """Returns the turn; no opening is put before it."""
+        """Return the turn, without an opening before it."""
         on_text(self._next)
         return Completion(self._next)
 
 
 class _Recorded:
-    """A notebook in which the next cell does what it did before; implements `Notebook`."""
+    """A notebook that returns the recorded result of a cell; implements `Notebook`."""
 
     def __init__(self, result: CellResult | None) -> None:
         self._result = result
@@ -185,11 +184,11 @@ class _Recorded:
 
 
 def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
-    """Returns the run before its first turn, in another dialect.
+    """Return the run before its first turn, in another dialect.
 
     Args:
         trajectory: the run.
-        dialect: the other one's name.
+        dialect: name of the other dialect.
     """
     return replace(
         trajectory,
@@ -209,7 +208,7 @@ def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
 
 
 def _cells(trajectory: Trajectory) -> Sequence[_Told]:
-    """The turns whose cells ran, as they ran."""
+    """Return the turns whose cells ran, as they ran."""
     return [
         _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result, _is_own(one))
         for one in trajectory.steps
@@ -218,25 +217,25 @@ def _cells(trajectory: Trajectory) -> Sequence[_Told]:
 
 
 def _is_own(step: Step) -> bool:
-    """Whether the cell that ran is the model's; comments of an opening count for nothing."""
+    """Return whether the cell that ran is the model's; comment lines are ignored."""
     if step.is_edited or step.written is None:
         return not step.is_edited
     return isinstance(step.turn.action, RunCell) and _code(step.written) == _code(step.turn.action)
 
 
 def _code(cell: RunCell) -> Sequence[str]:
-    """The lines of a cell that are no comments."""
+    """Return the lines of a cell that are not comments."""
     marks = ("#", "--")
     return [one for one in cell.source.splitlines() if not one.lstrip().startswith(marks)]
 
 
 def _binds(action: Action) -> set[str]:
-    """The names that a cell leaves to later ones."""
+    """Return the names that a cell binds for later ones."""
     return set[str]().union(*map(stored_names, _statements(action)))
 
 
 def _reads(action: Action) -> set[str]:
-    """The names that a cell takes from earlier ones."""
+    """Return the names that a cell reads from earlier ones."""
     read, bound = set[str](), set[str]()
     for statement in _statements(action):
         read |= loaded_names(statement) - bound
@@ -250,12 +249,12 @@ def _statements(action: Action) -> Sequence[ast.stmt]:
 
 
 def _trimmed(cell: RunCell) -> RunCell:
-    """The cell without empty lines around it, which no dialect can hold."""
+    """Return the cell without empty lines around it, which no dialect can express."""
     return replace(cell, source=cell.source.strip("\n"))
 
 
 def _answer(trajectory: Trajectory, form: Dialect) -> Turn:
-    """The turn that answers, with its thought where the run and the dialect have one."""
+    """Return the turn that answers, with its thought if the run and the dialect have one."""
     answer = (trajectory.answer or "").strip()
     said: Iterator[Step] = (
         one

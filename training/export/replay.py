@@ -1,6 +1,6 @@
-"""Exported runs, run again: their turns in the loop, their cells in fresh workers of a pool.
+"""Replays of exported runs: their turns in the agent loop, their cells in fresh workers of a pool.
 
-A run is the same again when it answers the same and every cell ends and shows as it did before.
+A replay is the same if it gives the same answer and every cell has the same status and output.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ _SCORE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What came of running an exported run again."""
+    """Result of replaying an exported run."""
 
     trajectory: Trajectory
     answers_same: bool
-    """Whether it gives the answer that was recorded."""
+    """Whether it gives the recorded answer."""
     difference: str = ""
-    """The first thing that was otherwise, for a person; empty where nothing was."""
+    """Description of the first difference; empty if there is none."""
 
     @property
     def is_same(self) -> bool:
-        """Whether it answers the same from the same outputs."""
+        """Whether it gives the same answer from the same outputs."""
         return self.answers_same and not self.difference
 
 
@@ -52,15 +52,15 @@ async def replay(
     folder: Path,
     agree: Agree,
 ) -> Replayed:
-    """Returns what came of an exported run in a fresh worker.
+    """Replay an exported run in a fresh worker and return the result.
 
     Args:
         exported: the run in its new dialect.
-        original: the run as it was made, and the files that it left.
+        original: the original run, and the files that it left.
         pool: where cells run; open.
         files: the task's data files by the names that the code reads them by.
-        folder: gets the files that the code makes.
-        agree: whether two runs answer the same; called in a thread.
+        folder: receives the files that the code creates.
+        agree: whether two runs give the same answer; called in a thread.
 
     Raises:
         SandboxError: no cell can be run, or a file can't be used.
@@ -83,28 +83,28 @@ async def replay(
 
 @dataclass(frozen=True, slots=True)
 class Replays:
-    """What the replays of one split's runs share; all of it is open."""
+    """Open resources that the replays of one split's runs share."""
 
     pool: Pool
     scorer: ScoringPool
     items: Mapping[str, Sample]
     """The questions of the split, by id."""
     made: Path
-    """Gets the files that the replays make."""
+    """Receives the files that the replays create."""
     finder: DataFinder
 
     async def difference(self, record: EvalRecord, exported: Export, run: Path) -> str:
-        """Return what was otherwise when a run was run again, in words; empty for nothing.
+        """Replay a run and return its difference in words; empty if there is none.
 
         Args:
             record: of the run.
             exported: the run in its new dialect.
-            run: the folder of the evaluation that made it.
+            run: the folder of the evaluation that produced it.
 
         Raises:
-            DataFileError: a data file is not there, or has another content.
+            DataFileError: a data file is missing, or has another content.
             SandboxError: no cell can be run.
-            ScoringError: nobody knows whether the answers agree.
+            ScoringError: the answers could not be compared.
         """
         item = self.items.get(record.id)
         if item is None:
@@ -115,7 +115,7 @@ class Replays:
         original = Candidate(Trajectory.from_json(record.trajectory), folder)
 
         def agree(one: Candidate, other: Candidate) -> bool:
-            # Where an answer is not in the form that is asked for, a suite has nothing to compare.
+            # If an answer is not in the requested form, a suite has nothing to compare.
             if item.task.is_closed_form and one.trajectory.answer == other.trajectory.answer:
                 return True
             return self.scorer.agree_now(item, outcome_of(one, folder), outcome_of(other, folder))
@@ -129,7 +129,7 @@ class Replays:
 
 @asynccontextmanager
 async def open_replays(suite: Suite, split: Path, pool: Pool) -> AsyncIterator[Replays]:
-    """Open what the replays of runs at a split need.
+    """Open the resources for replays of a split's runs.
 
     Args:
         suite: of the questions.
@@ -137,7 +137,7 @@ async def open_replays(suite: Suite, split: Path, pool: Pool) -> AsyncIterator[R
         pool: where cells run; open.
 
     Raises:
-        RecordError: the split is not as the suite needs it.
+        RecordError: the split does not have the form that the suite needs.
     """
     items = {item.task.id: item for item in suite.load(split)}
     async with ScoringPool(suite, _SCORE_SECONDS, 1) as scorer:
@@ -146,14 +146,14 @@ async def open_replays(suite: Suite, split: Path, pool: Pool) -> AsyncIterator[R
 
 
 def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Path]:
-    """The data files of a run, by their content where the record says what it is."""
+    """Return the data files of a run, found by content if the record has their hashes."""
     if record.data:
         return recorded_files(record, finder)
     return {file.name: file.resolve() for file in item.task.files}
 
 
 def _difference(before: Trajectory, after: Trajectory) -> str:
-    """The first step that went otherwise, in words."""
+    """Describe the first step that differs; empty if none does."""
     for at, (one, other) in enumerate(zip(before.steps, after.steps, strict=False), 1):
         if one.result is None or other.result is None:
             if one.result is not other.result:

@@ -1,8 +1,8 @@
-"""Makes conversations of stored trajectories: `python -m training.export.trajectories FILE …`.
+"""Convert stored trajectories to conversations: `python -m training.export.trajectories FILE …`.
 
-A file holds one trajectory a line, as the panel's *Trajectory* and the server's `training_file`
-write them. Every run in it is taken as right: nothing here knows the answers. Left out are runs
-without an answer, and those at questions that are for evaluation only.
+A file contains one trajectory per line, as the panel's *Trajectory* and the server's
+`training_file` write them. Every run counts as correct, because the command does not know the
+answers. It leaves out runs without an answer and runs on questions for evaluation only.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _trajectories(files: Sequence[Path]) -> Iterator[tuple[str, Trajectory]]:
-    """Each trajectory with its place, `FILE:LINE`.
+    """Yield each trajectory with its location, `FILE:LINE`.
 
     Raises:
-        TrajectoryError: a line is no trajectory.
+        TrajectoryError: a line is not a trajectory.
         OSError: a file can't be read.
     """
     for file in files:
@@ -86,7 +86,7 @@ async def _conversations(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, 1 after a fault."""
+    """Run the command; return the exit code: 0, 1 after a fault."""
     arguments = _parser().parse_args(argv)
     left_out: Counter[str] = Counter()
     try:

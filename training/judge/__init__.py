@@ -1,1 +1,1 @@
-"""A model as judge: verdicts where no rule can give one, and how far it agrees with the rules."""
+"""A model as judge: verdicts that no rule can give, and the judge's agreement with the rules."""

@@ -1,7 +1,7 @@
-"""Judges the answers of a finished evaluation: `python -m training.judge RUN_FOLDER`.
+"""Judge the answers of a finished evaluation: `python -m training.judge RUN_FOLDER`.
 
-The verdicts go to `judged.jsonl` beside `records.jsonl`, which is never changed. A run that was
-stopped goes on where it was when the same command is given again.
+The verdicts go to `judged.jsonl` next to `records.jsonl`, which is never changed. The same command
+resumes an interrupted run.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _reformat_line(rows: Sequence[JudgedRecord], total: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
     given = _parser().parse_args(arguments)
     try:
         asyncio.run(_judge(given))

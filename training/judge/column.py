@@ -1,10 +1,10 @@
-"""Makes a judge's column of a finished run: every answer judged once, and reformatted if asked.
+"""A judge's column of a finished run: every answer judged once, and optionally reformatted.
 
-The reformat step is InfiAgent's (arXiv 2401.05507): a model writes an answer anew in the asked
-form. It helps models that were never trained on `@name[value]`, and so it measures something else
-than the answer itself: its verdict is a column of its own and never replaces the first. Deviates in
-two places: an answer that is in form already is not sent, and every number of the new text must
-stand in the answer, or the reply is refused.
+The reformat step is InfiAgent's (arXiv 2401.05507): a model rewrites an answer in the requested
+form. It helps models that were never trained on `@name[value]`, so it does not measure the answer
+alone. Its verdict is therefore a separate column and never replaces the first. It deviates in two
+points. An answer that already has the form is not sent. Every number of the new text must appear in
+the answer, or the reply is refused.
 """
 
 from __future__ import annotations
@@ -30,31 +30,31 @@ __all__ = ["ColumnOptions", "Reformatter", "SecondColumn", "judge_answers", "rea
 
 REWARD_PROMPT = "judge_reward"
 NO_FOLDER = Path("/nonexistent")
-"""A reformatted answer is scored by its text alone, never by files that the run left."""
+"""Folder without files: a reformatted answer is scored by its text alone."""
 _PROMPT = "reformat"
 _NOTHING = "NONE"
 
 
 @dataclass(frozen=True, slots=True)
 class SecondColumn:
-    """The reformat step, and the suite that scores what comes of it."""
+    """The reformat step, and the suite that scores its results."""
 
     reformatter: Reformatter
     suite: Suite
     items: Mapping[str, Sample] = field(default_factory=dict)
-    """The suite's items by id; one that is missing is made from its record."""
+    """The suite's items by id; a missing one is built from its record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """What to judge, and with what."""
+    """Settings of a judge's column."""
 
     folder: Path
     """The run's folder; the column is `judged.jsonl` in it."""
     judge: Judge
     reformat: SecondColumn | None = None
     at_once: int = 4
-    """Answers that are judged at the same time."""
+    """Answers that are judged concurrently."""
 
     def __post_init__(self) -> None:
         if self.at_once < 1:
@@ -66,20 +66,20 @@ async def judge_answers(
     options: ColumnOptions,
     on_row: Callable[[JudgedRecord], None] = lambda _: None,
 ) -> list[JudgedRecord]:
-    """Returns the column: a row for each record that has an answer, in their order.
+    """Return the column: a row for each record that has an answer, in their order.
 
-    Rows of an earlier call by the same judge and prompts are taken over; those without a verdict
-    are asked for again. Each new row is on disk before the next answer is judged in its place.
+    Rows of an earlier call by the same judge and prompts are reused; those without a verdict are
+    judged again. Each new row is on disk before its slot judges the next answer.
 
     Args:
         records: of the run.
-        options: what to judge them with.
-        on_row: gets each new row.
+        options: the judge and its settings.
+        on_row: receives each new row.
 
     Raises:
         JudgeUnreachableError: no answer can be judged now; the rows so far are kept.
-        ValueError: the column's file or a record is not whole, or the suite can't score a label
-            that comes from a record.
+        ValueError: the column's file or a record is incomplete, or the suite can't score a label
+            from a record.
         OSError: the column can't be written.
     """
     log = JudgedLog(options.folder / "judged.jsonl")
@@ -101,14 +101,14 @@ async def judge_answers(
                 if not _is_done(rows.get(record.key), record, options):
                     group.create_task(judge_one(record))
     except ExceptionGroup as faults:
-        fault = faults.exceptions[0]  # they broke together: the first one says why
+        fault = faults.exceptions[0]  # they failed together: the first one is the cause
     if fault is not None:
         raise fault
     return [rows[record.key] for record in answered]
 
 
 def _is_done(row: JudgedRecord | None, record: EvalRecord, options: ColumnOptions) -> bool:
-    """Whether a row says of this very answer all that is asked for."""
+    """Return whether a row is complete for exactly this answer, judge and prompt."""
     if row is None or row.error or row.reformat_error:
         return False
     return (
@@ -152,7 +152,7 @@ async def _row(record: EvalRecord, options: ColumnOptions) -> JudgedRecord:
 
 
 async def _with_reformat(row: JudgedRecord, item: Sample, second: SecondColumn) -> JudgedRecord:
-    """The row with the second column: the reformatted answer and the suite's verdict on it."""
+    """Return the row with the reformatted answer and the suite's verdict on it."""
     row = replace(row, reformat=load_prompt(_PROMPT).fingerprint)
     try:
         text = await second.reformatter.reformat(item.task, row.answer)
@@ -174,7 +174,7 @@ def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
     except (
         AttributeError,
         TypeError,
-    ) as error:  # a label that JSON could not hold came back as text
+    ) as error:  # a label that JSON can't represent came back as text
         raise ValueError(
             f"{second.suite.name} can't score {item.task.id} by the label in its record ({error}); "
             "add --split with the folder of the split"
@@ -183,16 +183,16 @@ def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
 
 
 def _question(task: Task) -> str:
-    """The question with all that a right answer must keep to."""
+    """Return the question with its constraints and answer format."""
     extra = (("Constraints", task.constraints), ("Answer format", task.answer_format))
     return "\n".join([task.question, *(f"{name}: {text}" for name, text in extra if text)])
 
 
 class Reformatter:
-    """Writes answers in their form; a value that the answer lacks is left out and never made up."""
+    """Rewriter of answers in their form; it omits missing values and never invents one."""
 
     def __init__(self, policy: Policy, cache: Path, max_tokens: int = 1_000) -> None:
-        """Prepares the step; nothing is asked or written yet.
+        """Prepare the step without any request or write.
 
         Args:
             policy: the model; an `HttpPolicy` must be open.
@@ -207,10 +207,10 @@ class Reformatter:
         return self._model.name
 
     async def reformat(self, task: Task, answer: str) -> str:
-        """Returns the answer in the task's form; empty where it states no value.
+        """Return the answer in the task's form; empty if it states no value.
 
-        An answer comes back as it is where the task has no form, where the answer names all that
-        the form asks for, and where it is blank.
+        A blank answer is returned unchanged, and so is one that already has all names of the
+        task's form, or whose task has none.
 
         Raises:
             JudgeError: the model could not be asked, or changed values twice.
@@ -225,16 +225,16 @@ class Reformatter:
 
 
 def read_reformatted(reply: str, *, names: Sequence[str], answer: str) -> str:
-    """Returns the `@name[value]` lines of a reply; empty for the reply that there is no value.
+    """Return the `@name[value]` lines of a reply; empty if the reply says there is no value.
 
     Args:
-        reply: the model's words.
-        names: the names that the form asks for.
-        answer: what the values must come from.
+        reply: the model's text.
+        names: the names that the form requires.
+        answer: the source of the values.
 
     Raises:
-        UnusableReplyError: the reply has no line of that kind, a name that nobody asked for, or a
-            number that the answer lacks.
+        UnusableReplyError: the reply has no such line, a name that the form lacks, or a number
+            that the answer lacks.
     """
     found = find_answers(reply)
     if not found:
@@ -250,7 +250,7 @@ def read_reformatted(reply: str, *, names: Sequence[str], answer: str) -> str:
 
 
 def _is_from(answer: str, value: str) -> bool:
-    """Whether every number of a value stands in the answer, in either reading of commas."""
+    """Return whether the answer contains every number of a value, in either reading of commas."""
     stated = [number for grouped in (True, False) for number in _numbers(answer, grouped)]
     return any(
         all(any(tokens_equal(one, other) for other in stated) for one in _numbers(value, grouped))

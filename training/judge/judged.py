@@ -1,6 +1,6 @@
-"""A judge's column beside a finished run: its records, and how far it agrees with the rules.
+"""A judge's column of a finished run: its records, and its agreement with the rules.
 
-`judged.jsonl` holds one line a run and is only appended to.
+`judged.jsonl` contains one line per try and is append-only.
 """
 
 from __future__ import annotations
@@ -30,43 +30,43 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class JudgedRecord:
-    """What the judge says of one answer, beside what the rules say."""
+    """The judge's verdict on one answer, next to those of the rules."""
 
     id: str
     trial: int
     answer: str
-    """As it was judged: a record made anew is judged anew."""
+    """The judged answer; if the record changes, it is judged again."""
     judge: str
     """The model's name."""
     prompt: str
     """Fingerprint of the judge's prompt."""
     right: bool
-    """By our rules, from the record."""
+    """Verdict of our rules, from the record."""
     strict: bool
-    """By the benchmark's own, from the record."""
+    """Verdict of the benchmark's own rules, from the record."""
     judged: bool | None
-    """By the judge; `None` where it gave no verdict, which is not the same as wrong."""
+    """Verdict of the judge; `None` if it gave none, which does not mean wrong."""
     reason: str
-    """The judge's words."""
+    """The judge's reason."""
     error: str
-    """Why there is no verdict; empty where there is one."""
+    """Why there is no verdict; empty if there is one."""
     reformat: str = ""
-    """Fingerprint of the reformat prompt; empty where the step was not asked for."""
+    """Fingerprint of the reformat prompt; empty if the step was not requested."""
     reformatted: str | None = None
-    """The answer in the form that was asked for; `None` where there is none."""
+    """The answer in the requested form; `None` if there is none."""
     reformatted_right: bool | None = None
     reformatted_strict: bool | None = None
     reformat_error: str = ""
-    """Why there is no reformatted answer, where one was asked for."""
+    """Why a requested reformatted answer is missing; empty otherwise."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it from all others of its run."""
+        """Unique key within the run."""
         return self.id, self.trial
 
 
 class JudgedLog(DurableLog[tuple[str, int], JudgedRecord]):
-    """The file of a judge's column. Of several lines on one run the last one counts."""
+    """File of a judge's column; of several lines with one key, the last counts."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _encoded, _decoded, lambda row: row.key)
@@ -81,21 +81,21 @@ def _decoded(line: bytes) -> JudgedRecord:
 
 
 def read_column(folder: Path) -> dict[tuple[str, int], JudgedRecord]:
-    """Returns a run's column, without changing anything; empty where the run has none.
+    """Return a run's column without changing it; empty if the run has none.
 
     Raises:
-        ValueError: a line is no record; but for the last one, where it is still being written.
+        ValueError: a line other than an incomplete last one is not a record.
         OSError: it can't be read.
     """
     return {row.key: row for row in JudgedLog(folder / "judged.jsonl").peek()}
 
 
 def judgeable(folder: Path) -> list[EvalRecord]:
-    """Returns the records of a finished run, without changing anything.
+    """Return the records of a finished run, without changing anything.
 
     Raises:
-        RunError: there are none, or a line is no record.
-        ValueError: the records are compact: without the questions and labels that a judge needs.
+        RunError: there are none, or a line is not a record.
+        ValueError: the records are compact, without the questions and labels that a judge needs.
     """
     records = read_run(folder)
     for record in records:
@@ -108,10 +108,10 @@ def judgeable(folder: Path) -> list[EvalRecord]:
 
 
 def item_of(record: EvalRecord) -> Sample:
-    """Returns the item of a record, its label as it comes back from JSON: lists are tuples.
+    """Return the item of a record; lists in its label, read from JSON, become tuples.
 
     Raises:
-        ValueError: the record's task is not whole.
+        ValueError: the record's task is incomplete.
     """
     try:
         task = Task.from_json(record.trajectory["task"])
@@ -121,7 +121,7 @@ def item_of(record: EvalRecord) -> Sample:
 
 
 def expected_text(label: Any) -> str:
-    """Returns a label in words for the judge: pairs as `@name[value]`, text as it is."""
+    """Return a label as text for the judge: pairs as `@name[value]`, text unchanged."""
     if isinstance(label, str):
         return label
     if isinstance(label, list | tuple) and label and all(map(_is_pair, label)):
@@ -145,18 +145,18 @@ def _frozen(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The confusion table of a judge and the rules; answers without a verdict are not in it."""
+    """Confusion table of a judge and the rules; answers without a verdict are excluded."""
 
     both_right: int
     judge_only: int
-    """Right by the judge alone."""
+    """Right only according to the judge."""
     rules_only: int
-    """Right by the rules alone."""
+    """Right only according to the rules."""
     both_wrong: int
     unscored: int
-    """Answers of which the judge gave no verdict."""
+    """Answers without a verdict of the judge."""
     differing: tuple[str, ...]
-    """Ids where they differ, `id#trial` beyond the first try, in the order of the run."""
+    """Ids on which they differ, `id#trial` after the first try, in the order of the run."""
 
     @property
     def total(self) -> int:
@@ -165,15 +165,15 @@ class Agreement:
 
     @property
     def accuracy(self) -> float | None:
-        """The share on which they agree; `None` without answers."""
+        """Share of answers on which they agree; `None` without answers."""
         return (self.both_right + self.both_wrong) / self.total if self.total else None
 
     @property
     def kappa(self) -> float | None:
         """Agreement beyond chance: (p_o - p_e) / (1 - p_e), Cohen 1960.
 
-        `None` where chance alone explains all: without answers, or with one and the same verdict
-        by both everywhere. Test: `test_kappa_by_hand`.
+        `None` if chance alone explains everything: without answers, or if both give the same single
+        verdict everywhere. Test: `test_kappa_by_hand`.
         """
         if self.accuracy is None:
             return None
@@ -186,7 +186,7 @@ class Agreement:
 def agreement_of(
     rows: Iterable[JudgedRecord], rules: Literal["right", "strict"] = "right"
 ) -> Agreement:
-    """Returns how the judge's verdicts compare with one rule set.
+    """Return the agreement of the judge's verdicts with one set of rules.
 
     Args:
         rows: a judge's column.

@@ -1,1 +1,1 @@
-"""A model that marks answers: asked, remembered, read."""
+"""A model that marks answers: its requests, cached replies, and scores."""

@@ -1,17 +1,17 @@
-"""One question to a model by a prompt file: asked once, read strictly, kept on disk.
+"""One question to a model from a prompt file: asked once, parsed strictly, cached on disk.
 
-Replies are kept one file a question, so that none is paid for twice. The files hold what was
-replied and never what was asked. Any number of processes may share the folder: an entry appears
-whole or not at all, and what can't be read counts as not there.
+The cache has one file per question, so that no reply is paid for twice. The files contain the
+replies, never the questions. Any number of processes may share the folder: entries are written
+atomically, and an unreadable one counts as missing.
 
-Faults of a judge. None of them is a verdict: what a judge could not mark stays unmarked.
+The faults of a judge are below. None of them is a verdict: an answer without one stays unmarked.
 
 DmJupyterError
 └── JudgeError               a question to the judge has no usable answer
     └── JudgeUnreachableError    no question can be asked, or no reply kept, now
 
-UnusableReplyError is no fault of the run: it tells the asking side what is wrong with a reply, so
-that the model can be asked once more.
+UnusableReplyError is not a fault of the run. It describes what is wrong with a reply, so that the
+model can be asked again.
 """
 
 from __future__ import annotations
@@ -48,35 +48,35 @@ __all__ = [
 
 T = TypeVar("T")
 _OF_ONE_REQUEST = (400, 413, 422)
-"""What an endpoint answers to a single request that it can't take, such as one too long."""
+"""Status codes for a single request that an endpoint can't process, such as one too long."""
 
 
 class JudgeError(DmJupyterError):
-    """The judge could not be asked, or its words are no verdict; the answer stays unscored."""
+    """The judge could not be asked, or its reply is not a verdict; the answer stays unscored."""
 
 
 class JudgeUnreachableError(JudgeError):
-    """Nothing answers, the key or the model's name is wrong, or the disk for replies is full."""
+    """Nothing answers, the key or the model name is wrong, or the disk for replies is full."""
 
 
 class UnusableReplyError(ValueError):
-    """A reply that does not keep to the form; the message says where, in words for the model."""
+    """A reply does not follow the form; the message, written for the model, says where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """What came of a question."""
+    """Answer to a question."""
 
     value: T
     reply: str
-    """The model's words."""
+    """The model's text."""
     is_cached: bool
-    """Whether they were there already, or came to somebody who asked the same a moment before."""
+    """Whether it was cached, or came from an equal request in flight."""
 
 
 @dataclass(slots=True)
 class _Question:
-    """A question that is being asked, and everybody who waits for the answer."""
+    """A question in flight, with the number of callers that wait for its answer."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     askers: int = 0
@@ -84,10 +84,10 @@ class _Question:
 
 
 class AskedModel:
-    """A model asked at temperature 0 and seed 0. Not bound to a number of questions at a time.
+    """A model asked at temperature 0 and seed 0, without a limit on concurrent questions.
 
-    The same question asked twice at the same time through one object is sent once; the caller
-    that is cancelled leaves it to the next.
+    Equal concurrent questions through one object are sent once. If the caller that sent one is
+    cancelled, the next caller sends it.
     """
 
     def __init__(self, policy: Policy, cache: Path, max_tokens: int) -> None:
@@ -104,16 +104,16 @@ class AskedModel:
     async def ask(
         self, prompt: str, fields: Mapping[str, str], read: Callable[[str], T]
     ) -> Asked[T]:
-        """Returns what a reply says; an unusable one is asked for once more, with a reminder.
+        """Return the parsed reply; after an unusable one, ask once more with a reminder.
 
         Args:
             prompt: name of the prompt file.
-            fields: what the prompt is filled with.
-            read: gives the meaning of a reply, or raises `UnusableReplyError`.
+            fields: values for the prompt's fields.
+            read: parses a reply, or raises `UnusableReplyError`.
 
         Raises:
-            JudgeError: the model can't be asked, its words are unusable twice, or the reply can't
-                be kept.
+            JudgeError: the model can't be asked, its replies are unusable twice, or the reply
+                can't be cached.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.
         """
@@ -153,7 +153,7 @@ class AskedModel:
             return None
         try:
             return Asked(read(reply), reply, is_cached=True)
-        except UnusableReplyError:  # damaged, or kept by a release that read otherwise
+        except UnusableReplyError:  # damaged, or cached by a release with other parsing
             return None
 
     async def _fresh(
@@ -197,14 +197,14 @@ class AskedModel:
 
 
 def _concerns_all(error: PolicyError) -> bool:
-    """Whether other questions would be refused as well."""
+    """Return whether other questions would be refused as well."""
     if isinstance(error, EndpointRefusedError):
         return error.status not in _OF_ONE_REQUEST
     return isinstance(error, EndpointUnreachableError)
 
 
 def _reminded(request: SampleRequest, reply: str, problem: str) -> SampleRequest:
-    """The request with the unusable reply and what is wrong with it."""
+    """Return the request extended by the unusable reply and what is wrong with it."""
     reminder = load_prompt("judge_reminder").fill({"problem": problem})
     said = reply if reply.strip() else "(no reply)"  # endpoints refuse an empty message
     told = (Message("assistant", said), Message("user", reminder))
@@ -212,12 +212,12 @@ def _reminded(request: SampleRequest, reply: str, problem: str) -> SampleRequest
 
 
 def cache_key(model: str, fingerprint: str, request: SampleRequest) -> str:
-    """Returns the sha256 of all that a reply depends on, as hex digits.
+    """Return the sha256 of everything that a reply depends on, as hex digits.
 
     Args:
         model: the model's name.
         fingerprint: of the prompt.
-        request: what is asked, its sampling settings included.
+        request: the request, including its sampling settings.
     """
     parts = {
         "model": model,
@@ -235,12 +235,12 @@ def cache_key(model: str, fingerprint: str, request: SampleRequest) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ReplyCache:
-    """A folder of replies; made when the first one is kept."""
+    """Folder of cached replies; the first write creates it."""
 
     folder: Path
 
     def read(self, key: str) -> str | None:
-        """Returns the reply kept under a key; `None` where there is none, or no whole one."""
+        """Return the reply cached under a key; `None` if it is missing or incomplete."""
         try:
             entry = json.loads(self._path(key).read_text("utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -249,15 +249,15 @@ class ReplyCache:
         return reply if isinstance(reply, str) else None
 
     def write(self, key: str, reply: str, about: Mapping[str, str]) -> None:
-        """Keeps a reply, in the place of an earlier one.
+        """Cache a reply; it replaces an earlier one.
 
         Args:
             key: of the question.
-            reply: the model's words.
-            about: what a person who looks into the folder wants to know, such as the model.
+            reply: the model's text.
+            about: facts for a reader of the folder, such as the model.
 
         Raises:
-            OSError: the folder can't be written; an earlier entry is then as it was.
+            OSError: the folder can't be written; an earlier entry is then unchanged.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor, part = tempfile.mkstemp(dir=self.folder, prefix=f".{key[:12]}-")

@@ -1,6 +1,6 @@
-"""A model that marks answers: any OpenAI-compatible endpoint, or whatever else is a `Policy`.
+"""A model that marks answers: any OpenAI-compatible endpoint, or any other `Policy`.
 
-Its reply holds scores in tags, read strictly: anything else is no verdict.
+Its reply contains scores in tags, parsed strictly: anything else is not a verdict.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,9}(?:\.[0-9]{1,9})?")
 
 
 class Judge:
-    """Marks by the prompts of `training/prompts`, at temperature 0 and seed 0.
+    """Judge that uses the prompts of `training/prompts`, at temperature 0 and seed 0.
 
-    What it said is kept on disk, and asked for once. It sends as many questions at a time as it
-    is given: the caller bounds them. A judge that fails raises, and never marks an answer wrong.
+    Its replies are cached on disk, so each question is asked once. The caller must limit the number
+    of concurrent questions. A judge that fails raises, and never marks an answer wrong.
     """
 
     def __init__(self, policy: Policy, cache: Path, max_tokens: int = 1_000) -> None:
-        """Prepares the judge; nothing is asked or written yet.
+        """Prepare the judge without any request or write.
 
         Args:
             policy: the model; an `HttpPolicy` must be open.
@@ -66,17 +66,17 @@ class Judge:
     async def score(
         self, prompt: str, fields: Mapping[str, str], scale: Scale, *, is_whole: bool = False
     ) -> Marks:
-        """Returns the one `<score>` of the reply.
+        """Return the single `<score>` of the reply.
 
         Args:
             prompt: name of the prompt file.
-            fields: what the prompt is filled with.
+            fields: values for the prompt's fields.
             scale: lowest and highest score.
             is_whole: whether the score must be a whole number.
 
         Raises:
-            JudgeError: the judge could not be asked, its words were no verdict twice, or they
-                can't be kept.
+            JudgeError: the judge could not be asked, its reply was not a verdict twice, or it
+                can't be cached.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.
         """
@@ -91,17 +91,17 @@ class Judge:
         *,
         is_whole: bool = False,
     ) -> Grades:
-        """Returns every `<score name="…">` of the reply: those of `scales`, each once, no other.
+        """Return each `<score name="…">` of the reply: those of `scales`, each once, no other.
 
         Args:
             prompt: name of the prompt file.
-            fields: what the prompt is filled with.
+            fields: values for the prompt's fields.
             scales: lowest and highest score of each name.
             is_whole: whether each score must be a whole number.
 
         Raises:
-            JudgeError: the judge could not be asked, its words were no verdict twice, or they
-                can't be kept.
+            JudgeError: the judge could not be asked, its reply was not a verdict twice, or it
+                can't be cached.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.
         """
@@ -116,9 +116,9 @@ class Marks:
 
     score: float
     reason: str
-    """The judge's words beside the score."""
+    """The judge's text besides the score."""
     is_cached: bool
-    """Whether the judge was not asked for it again."""
+    """Whether it came without a new request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,24 +127,24 @@ class Grades:
 
     scores: Mapping[str, float]
     reason: str
-    """The judge's words beside the scores."""
+    """The judge's text besides the scores."""
     is_cached: bool
-    """Whether the judge was not asked for them again."""
+    """Whether they came without a new request."""
 
 
 def read_scores(
     reply: str, scales: Mapping[str, Scale], *, is_whole: bool = False
 ) -> dict[str, float]:
-    """Returns the score of each name, in the order of `scales`.
+    """Return the score of each name, in the order of `scales`.
 
     Args:
-        reply: the judge's words.
+        reply: the judge's text.
         scales: the range of each name, both ends included; `<score>` alone has the name "".
         is_whole: whether a score must be a whole number.
 
     Raises:
-        UnusableReplyError: a score is missing, stands twice, was not asked for, is no plain
-            number, or is out of its range.
+        UnusableReplyError: a score is missing, appears twice, was not requested, is not a plain
+            number, or is out of range.
     """
     found = [(match[1] or "", match[2].strip()) for match in _SCORE.finditer(reply)]
     if len(_ANY_SCORE_TAG.findall(reply)) != 2 * len(found):
@@ -166,7 +166,7 @@ def read_scores(
 
 
 def read_reason(reply: str) -> str:
-    """Returns what a reply says beside its scores."""
+    """Return the text of a reply without its scores."""
     return _REASON_TAG.sub("", _SCORE.sub("", reply)).strip()
 
 
@@ -187,7 +187,7 @@ def _tag(name: str) -> str:
 
 
 def judge_choice(model: str, base_url: str, key_file: Path | None) -> ModelChoice:
-    """Returns the judge's endpoint. The agent's key and address are not for another host.
+    """Return the judge's endpoint, which never receives the agent's key or address.
 
     Raises:
         UsageError: the key file can't be read or is empty, it is given without an address, or an

@@ -1,1 +1,1 @@
-"""What a run leaves of each try: records, read again, salvaged."""
+"""Records of a run, one per try: written, read and salvaged."""

@@ -1,4 +1,4 @@
-"""Of which kind a failure is: every run that is not right gets exactly one word."""
+"""Kinds of failure: every run that is not right has exactly one."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ class Failure(StrEnum):
     """Why a run is not right."""
 
     FORMAT = "format"
-    """It answered, and not in the form that was asked for, or that the strict rules take."""
+    """It answered, but not in the requested form, or in one that the strict rules reject."""
     WRONG = "wrong value"
-    """It answered in form, and something else than expected."""
+    """It answered in the requested form, but with another value than expected."""
     CODE = "code error not mended"
-    """It ended without an answer, its last cell having raised."""
+    """It ended without an answer, and its last cell raised."""
     TURNS = "turn limit"
-    """It ended without an answer by turns, cells, tokens, seconds or a full context, and nothing
-    else was wrong."""
+    """It ended without an answer at a limit of turns, cells, tokens, seconds or context, and
+    nothing else was wrong."""
     VOID = "void"
-    """Its last turn held neither code nor an answer."""
+    """Its last turn contained neither code nor an answer."""
     TIMEOUT = "timeout"
-    """It ended without an answer, its last cell having run too long."""
+    """It ended without an answer, and its last cell ran too long."""
     MEMORY = "memory"
-    """It ended without an answer, its last cell having needed too much memory."""
+    """It ended without an answer, and its last cell needed too much memory."""
     KILLED = "killed"
-    """It ended without an answer, its last cell having ended the process or been refused."""
+    """It ended without an answer, and its last cell ended the process or was refused."""
     FAULT = "fault"
-    """The data could not be read, or the answers of several candidates not be compared."""
+    """The data could not be read, or the answers of several candidates could not be compared."""
     UNSCORED = "unscored"
     """The judge gave no verdict, or the suite's score took too long or ended its process."""
 
@@ -48,11 +48,11 @@ _BY_STATUS = {
 
 
 def failure_of(trajectory: Trajectory, *, is_right_by_ours: bool = False) -> Failure:
-    """Returns the kind of failure of a run whose answer is not right by the strict rules, or none.
+    """Return the failure of a run whose answer is missing or not right by the strict rules.
 
     Args:
         trajectory: of the run.
-        is_right_by_ours: whether our rules, which forgive the form, take the answer.
+        is_right_by_ours: whether our rules, which ignore the form, accept the answer.
     """
     if trajectory.stop is StopReason.ANSWERED:
         is_formal = is_right_by_ours or not _is_in_form(trajectory)
@@ -67,9 +67,9 @@ def failure_of(trajectory: Trajectory, *, is_right_by_ours: bool = False) -> Fai
 
 
 def self_corrected_in(trajectory: Trajectory) -> bool | None:
-    """Returns whether a run that met an error in a cell ended with one that ran.
+    """Return whether a run with an error in a cell ended with one that ran.
 
-    `None` where no cell raised. The share of `True` among the others is the success rate of
+    `None` if no cell raised. The share of `True` among the others is the success rate of
     self-debugging.
     """
     results = [step.result for step in trajectory.steps if step.result is not None]
@@ -79,6 +79,6 @@ def self_corrected_in(trajectory: Trajectory) -> bool | None:
 
 
 def _is_in_form(trajectory: Trajectory) -> bool:
-    """Whether every name of the prescribed form was answered; a free answer always is."""
+    """Return whether the answer has every name of the form; a free answer always does."""
     said = {name for name, _ in find_answers(trajectory.answer or "")}
     return all(name in said for name in answer_names(trajectory.task.answer_format))

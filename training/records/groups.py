@@ -1,4 +1,4 @@
-"""What is kept of a group of rollouts: each trajectory with its reward, or its fault."""
+"""Records of groups of rollouts: each trajectory with its reward, or its fault."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class MemberRecord:
     """One rollout of a group."""
 
     trajectory: Mapping[str, Any] | None
-    """`None` where it broke off."""
+    """`None` if it broke off."""
     reward: float | None
-    """`None` where there is a fault: that is no reward of 0."""
+    """`None` if there is a fault, which is not a reward of 0."""
     fault: str
-    """What broke; empty where nothing did."""
+    """What failed; empty if nothing did."""
     tokens: StoredTokens | None = None
-    """Where the ids are that were sampled; `None` where none were kept."""
+    """Reference to the sampled ids; `None` if none were stored."""
 
     @classmethod
     def of(cls, member: GroupMember, tokens: StoredTokens | None = None) -> Self:
-        """Returns the record of a rollout that ended."""
+        """Return the record of a rollout that ended."""
         trajectory = member.trajectory.to_json() if member.trajectory else None
         fault = f"{type(member.fault).__name__}: {member.fault}" if member.fault else ""
         return cls(trajectory, member.reward, fault, tokens)
@@ -41,17 +41,17 @@ class GroupRecord:
     """The rollouts of one task."""
 
     id: str
-    """What tells the group from all others: of the task, and of the round where there are many."""
+    """Unique id of the group: of the task, and of the round if there are several."""
     members: tuple[MemberRecord, ...]
 
     @classmethod
     def of(cls, name: str, members: Sequence[GroupMember], store: TokenStore | None = None) -> Self:
-        """Returns the record of a group.
+        """Return the record of a group.
 
         Args:
             name: its id.
-            members: in their order.
-            store: gets the ids that were sampled, before the group has a record; `None` for none.
+            members: in order.
+            store: receives the sampled ids before the record exists; `None` stores none.
 
         Raises:
             OSError: the ids can't be written.
@@ -65,16 +65,16 @@ class GroupRecord:
 
 
 class GroupLog(DurableLog[str, GroupRecord]):
-    """A file of groups, one JSON object a line, only ever appended to."""
+    """Append-only file of groups, one JSON object per line."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _encoded, _decoded, lambda group: group.id)
 
     def ids(self) -> set[str]:
-        """Returns the ids of the groups so far; memory holds one group at a time.
+        """Return the ids of the groups so far; only one group at a time is in memory.
 
         Raises:
-            LogError: a line other than the last is no group.
+            LogError: a line other than the last is not a group.
             OSError: the file can't be read.
         """
         return {group.id for group in self.each()}

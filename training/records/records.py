@@ -1,8 +1,8 @@
-"""What an evaluation keeps of each run, and what is read back of a finished one.
+"""Records of an evaluation, one per run, and the reader of finished evaluations.
 
-One line of JSON, written as soon as the run ended. Damaged lines can be taken out: the good ones
-stay, the others are set aside. `read_run` reads a finished run and never writes to it: a comparison
-or a report begins with it.
+A record is one line of JSON, written as soon as the run ends. Damaged lines can be set aside; the
+intact ones stay. `read_run` reads a finished run and never writes to it: comparisons and reports
+begin with it.
 """
 
 from __future__ import annotations
@@ -52,39 +52,40 @@ class EvalRecord:
     trial: int
     """Counted from 0."""
     groups: Mapping[str, list[str]]
-    """What it counts among: `level`, `concept`, `format` and `file`, each with its values."""
+    """Groups of the item: `level`, `concept`, `format` and `file`, each with its values."""
     correct: bool
     """By our rules."""
     strict_correct: bool
-    """By the benchmark's own."""
+    """By the benchmark's own rules."""
     parts: Mapping[str, bool]
     """Each sub-answer by our rules."""
     strict_parts: Mapping[str, bool]
-    """Each sub-answer by the benchmark's own; empty where the suite does not tell them apart."""
+    """Each sub-answer by the benchmark's own rules; empty if the suite does not distinguish
+    them."""
     grades: Mapping[str, float]
-    """Graded scores by name, where the benchmark has such."""
+    """Graded scores by name, if the benchmark has any."""
     failure: str
-    """Which kind of failure it was; empty when the answer is right by the strict rules."""
+    """Kind of failure; empty if the answer is right by the strict rules."""
     answer: str | None
     turns: int
     cells: int
     self_corrected: bool | None
-    """Whether it ended with a cell that ran after one had raised; `None` where none had."""
+    """Whether it ended with a cell that ran after one had raised; `None` if none had."""
     tokens: int
-    """Tokens sampled, those of all candidates together where there were several."""
+    """Tokens sampled, summed over all candidates."""
     prompt_tokens: int
-    """Tokens read, likewise."""
+    """Tokens read, summed over all candidates."""
     sampled_cells: int
-    """Cells run, likewise."""
+    """Cells run, summed over all candidates."""
     seconds: float
     has_sub_answers: bool | None = None
-    """Whether the parts are answers of which all must be right; `None` in older records."""
+    """Whether the parts are sub-answers that must all be right; `None` in older records."""
     fault: str = ""
-    """Why there is no verdict, where something but the model failed; empty otherwise."""
+    """Why there is no verdict, if something other than the model failed; empty otherwise."""
     rests_on: list[str] = field(default_factory=list)
-    """What the answer rests on that the data do not have; empty in older records."""
+    """Premises of the answer that the data lack; empty in older records."""
     ending: list[str] = field(default_factory=list)
-    """What a person reads below the answer besides; empty in older records."""
+    """Other notes shown below the answer; empty in older records."""
     data: Mapping[str, str] = field(default_factory=dict)
     """Sha256 of each data file, by its path in the split; empty in older records."""
     label: Any = None
@@ -95,25 +96,25 @@ class EvalRecord:
 
     @property
     def key(self) -> tuple[str, int]:
-        """What tells it from all others of its run."""
+        """Unique key within the run."""
         return self.id, self.trial
 
     def compacted(self) -> EvalRecord:
-        """Returns the record without the benchmark's own texts: fit to be kept in a repository."""
+        """Return the record without the benchmark's texts, so that a repository may contain it."""
         return replace(self, label=None, trajectory={}, search={})
 
     @classmethod
     def of(
         cls, item: Sample, trial: int, trajectory: Trajectory, score: ItemScore, spent: RunUsage
     ) -> EvalRecord:
-        """Returns the record of a run that ended.
+        """Return the record of a run that ended.
 
         Args:
-            item: what was asked.
-            trial: which try it was, from 0.
+            item: the question.
+            trial: number of the try, from 0.
             trajectory: the run that gave the answer.
             score: the verdict on it.
-            spent: what it and the candidates beside it took.
+            spent: the usage of all candidates.
         """
         return cls(
             id=item.task.id,
@@ -146,7 +147,7 @@ class EvalRecord:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What an answer took, all its candidates together."""
+    """Usage of an answer, summed over all its candidates."""
 
     tokens: int
     prompt_tokens: int
@@ -158,18 +159,18 @@ class RunUsage:
 
 
 class RecordLog(DurableLog[tuple[str, int], EvalRecord]):
-    """A file of records, one JSON object a line, only ever appended to."""
+    """Append-only file of records, one JSON object per line."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, _encoded, _decoded, lambda record: record.key, _SALVAGE)
 
     def outcomes(self) -> list[EvalRecord]:
-        """Returns the records without trajectories and labels: quick, and small in memory.
+        """Return the records without trajectories and labels, which is fast and saves memory.
 
-        A last line that broke off is cut away.
+        An incomplete last line is removed.
 
         Raises:
-            LogError: a line other than the last is no record.
+            LogError: a line other than the last is not a record.
         """
         self.cut()
         return list(self.each(_outcome))
@@ -184,11 +185,11 @@ def _decoded(line: bytes) -> EvalRecord:
 
 
 _OLD_NAMES = {"right": "correct", "strict": "strict_correct", "is_mended": "self_corrected"}
-"""What fields were called in the records of older releases."""
+"""Names of fields in the records of older releases, with the current ones."""
 
 
 def _renamed(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record, of this release or an older one, by today's names."""
+    """Return the fields of a record, of this release or an older one, by their current names."""
     return {_OLD_NAMES.get(name, name): value for name, value in found.items()}
 
 
@@ -197,9 +198,9 @@ def _from_json(found: Mapping[str, Any]) -> EvalRecord:
 
 
 def _outcome(line: bytes) -> EvalRecord:
-    """The record up to its label: what follows, the bulk of a line, need not be decoded.
+    """Return the record up to its label, without decoding the rest, the bulk of a line.
 
-    A line that is not as `append` writes it is decoded as a whole.
+    A line that differs from what `append` writes is decoded completely.
     """
     head, label, _ = line.partition(b', "label": ')
     try:
@@ -228,40 +229,40 @@ def _groups(trajectory: Trajectory) -> dict[str, list[str]]:
 
 
 def salvage(file: Path) -> Salvaged:
-    """Moves the lines that are no whole records into `records.damaged.jsonl` beside the file.
+    """Move the lines that are not complete records to `records.damaged.jsonl` in the same folder.
 
-    Also moved is the second record of a try; see `DurableLog.salvage`.
+    A repeated record of a try moves as well; see `DurableLog.salvage`.
 
     Args:
-        file: the records; nobody else writes them meanwhile.
+        file: the records; no other process may write them at the same time.
 
     Raises:
-        OSError: a file can't be read or written; the records are then as they were.
+        OSError: a file can't be read or written; the records are then unchanged.
     """
     return RecordLog(file).salvage(lambda line: _record_of(line.decode("utf-8"), ""))
 
 
 _KINDS = get_type_hints(EvalRecord)
-"""What a field's value must be: all that the record says of it."""
+"""Required type of each field's value, from the record's annotations."""
 _REQUIRED = [
     one.name for one in fields(EvalRecord) if one.default is one.default_factory is MISSING
 ]
 
 
 class RunError(ValueError):
-    """A run that can't be read; the message names the file, and the line where there is one."""
+    """A run can't be read; the message names the file, and the line if there is one."""
 
 
 def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
-    """Returns the records of a run: a folder with `records.jsonl`, or a file of records.
+    """Return the records of a run: a folder with `records.jsonl`, or a file of records.
 
     Args:
         path: the folder or file.
-        is_running: whether the run may be writing its last line, which is then left out.
+        is_running: whether the run may still be writing its last line, which is then left out.
 
     Raises:
-        RunError: there is no such file, it can't be read or is empty, a line is no record, or a try
-            at a question stands in it twice.
+        RunError: the file is missing, unreadable or empty, a line is not a record, or a try at a
+            question appears twice.
     """
     file = path / "records.jsonl" if path.is_dir() else path
     try:
@@ -287,14 +288,14 @@ def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
 
 
 def _record_of(line: str, place: str) -> EvalRecord:
-    """Returns the record that a line holds.
+    """Return the record in a line.
 
     Args:
         line: of a file of records.
         place: file and line, for the message.
 
     Raises:
-        RunError: the line is no record; the message names the field where one is at fault.
+        RunError: the line is not a record; the message names the field if one is at fault.
     """
     try:
         found = json.loads(line)
@@ -315,7 +316,7 @@ def _record_of(line: str, place: str) -> EvalRecord:
 
 
 def _check(value: Any, annotation: Any, name: str, place: str) -> None:
-    """Refuses a value that is not what its field is annotated as, or that holds such a one."""
+    """Raise if a value, or one inside it, does not match its annotation."""
     if annotation is Any:
         return
     kinds = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)

@@ -1,1 +1,1 @@
-"""Exact tokens: policies that work on token ids, and the store of the ids that they sampled."""
+"""Exact tokens: policies that work on token ids, and the store of the sampled ids."""

@@ -1,4 +1,4 @@
-"""A model's chat template, which writes a conversation as the one text that the model reads."""
+"""A model's chat template, which renders a conversation as the text that the model reads."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _SETTINGS_FILE = "tokenizer_config.json"
 
 
 class ChatTemplateError(PolicyError):
-    """There is no template, or it does not take a conversation."""
+    """There is no template, or it refuses a conversation."""
 
 
 class ChatTemplate:
-    """A template in Jinja's language, run in its sandbox: it comes with a model's files."""
+    """A Jinja template from a model's files, rendered in Jinja's sandbox."""
 
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
-        """Compile nothing yet.
+        """Store the template; the first use compiles it.
 
         Args:
             source: The template.
-            bos_token: The mark with which the model's texts begin; empty for none.
-            eos_token: The mark with which they end.
+            bos_token: The token that begins the model's texts; empty for none.
+            eos_token: The token that ends them.
         """
         self._source = source
         self._marks = {"bos_token": bos_token, "eos_token": eos_token}
 
     @classmethod
     def of_folder(cls, folder: Path) -> ChatTemplate:
-        """Return the template of a model's folder, as the model hub lays it out.
+        """Return the template of a model's folder in the model hub's layout.
 
         Raises:
             ChatTemplateError: There is none, or it can't be read.
@@ -56,10 +56,10 @@ class ChatTemplate:
         return cls(source, _mark(settings, "bos_token"), _mark(settings, "eos_token"))
 
     def text_of(self, messages: Sequence[Message]) -> str:
-        """Return a conversation as text, up to where the model's next turn begins.
+        """Return a conversation as text, up to the start of the model's next turn.
 
         Raises:
-            ChatTemplateError: The template does not take such a conversation.
+            ChatTemplateError: The template refuses such a conversation.
         """
         import jinja2  # noqa: PLC0415  (only a server without a template of its own needs it)
 
@@ -89,7 +89,7 @@ class ChatTemplate:
 
 
 def _mark(settings: dict[str, Any], name: str) -> str:
-    """A mark of a tokenizer's settings, which may be a word or a record of one."""
+    """Return a special token from a tokenizer's settings: a string, or an object with one."""
     mark = settings.get(name) or ""
     return str(mark["content"]) if isinstance(mark, dict) else str(mark)
 
@@ -101,5 +101,5 @@ def _refuse(message: str) -> None:
 
 
 def _to_json(value: Any, indent: int | None = None) -> str:
-    """Jinja's own escapes what HTML does not bear; a model reads no HTML."""
+    """Return a value as JSON without Jinja's HTML escapes, since a model reads no HTML."""
     return json.dumps(value, ensure_ascii=False, indent=indent)

@@ -1,6 +1,6 @@
-"""What samples ids: the seam between the one token policy and the servers that run models.
+"""Interface for sampling ids, between the single token policy and the servers that run models.
 
-`llama_cpp.py` and `vllm.py` implement it. An engine knows one server's interface and nothing of
+`llama_cpp.py` and `vllm.py` implement it. An engine knows one server's interface and nothing about
 conversations, turns or dialects.
 """
 
@@ -19,27 +19,27 @@ __all__ = ["SampledIds", "TokenEngine"]
 
 @dataclass(frozen=True, slots=True)
 class SampledIds:
-    """What a server sampled after a prompt of ids."""
+    """One turn that a server sampled after a prompt of ids."""
 
     ids: array[int]
-    """All of them, those of a stop string and of the mark that closes a turn included."""
+    """All sampled ids, including those of a stop string and the token that closes the turn."""
     logprobs: array[float]
     """One for each id, before temperature and top-p."""
     text: str
-    """What they say, without the stop string or the mark, and what follows in the last token."""
+    """Text of the ids, up to the stop string or the closing token."""
     finish_reason: str
     """`stop` or `length`."""
     stop: str = ""
-    """The stop string that ended it; empty for another end."""
+    """The stop string that ended the turn; empty if something else did."""
     is_closed: bool = False
-    """Whether the model closed its turn: the last id is that mark."""
+    """Whether the model closed its turn: the last id is the closing token."""
 
 
 class TokenEngine(Protocol):
-    """A server that runs a model, asked in ids. Called by `TokenPolicy` alone.
+    """A server that runs a model on token ids; only `TokenPolicy` calls it.
 
     Every method raises `PolicyError` for a fault of the server and nothing else. A cancelled call
-    ends its request. Nothing of a conversation may be kept between two calls.
+    ends its request. An engine may not keep a conversation between two calls.
     """
 
     @property
@@ -48,22 +48,22 @@ class TokenEngine(Protocol):
         ...
 
     async def text_of_conversation(self, messages: Sequence[Message]) -> str:
-        """Return the conversation through the model's chat template, ready for its next turn."""
+        """Return the conversation rendered by the chat template, ready for the next turn."""
         ...
 
     async def ids_of(self, text: str, *, is_start: bool) -> array[int]:
-        """Return the ids of a text, in which the marks of the template are single ids.
+        """Return the ids of a text; each special token of the template becomes one id.
 
         Args:
-            text: What a prompt begins with, or what follows other ids.
-            is_start: Whether it is the start: there the model may want a mark of its own.
+            text: The start of a prompt, or text that follows other ids.
+            is_start: Whether it is the start, where the model may need a token of its own.
         """
         ...
 
     async def text_of_ids(self, ids: array[int]) -> str:
-        """Return what ids say, marks included; a character that is not whole may look like any."""
+        """Return the text of ids, special tokens included; incomplete characters may vary."""
         ...
 
     async def sample_ids(self, prompt: array[int], request: SampleRequest) -> SampledIds:
-        """Return one turn after a prompt; of the request, how it is sampled and where it stops."""
+        """Return one turn after a prompt; the request gives sampling settings and stop strings."""
         ...

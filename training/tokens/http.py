@@ -1,4 +1,4 @@
-"""Requests to a model's server in JSON, with its faults in our words."""
+"""JSON requests to a model server, with its failures as this project's errors."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from dm_jupyter.core.plain_text import shown_address
 __all__ = ["ModelServer"]
 
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
-"""A turn comes whole: its server is silent for as long as it samples."""
+"""A turn arrives in one reply, so the server sends nothing while it samples."""
 _ATTEMPTS: Final = 4
 _PAUSE_S: Final = 0.5
 _BUSY: Final = (429, 502, 503)
-"""What a server answers that is loading, or has too much to do."""
+"""Status codes of a server that is loading or overloaded."""
 _REASON_CHARS: Final = 300
 
 
 class ModelServer:
-    """The connection to one server. An async context manager, so that it is closed."""
+    """Connection to one server; an async context manager that closes it."""
 
     def __init__(self, base_url: str, api_key: str = "") -> None:
-        """Connect to nothing yet.
+        """Prepare the client; the first request connects.
 
         Args:
             base_url: Root of its OpenAI-compatible interface, ending in `/v1`.
-            api_key: What requests carry as a bearer token; empty for none.
+            api_key: Bearer token of each request; empty for none.
         """
         self._address = shown_address(base_url)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
@@ -56,11 +56,11 @@ class ModelServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close it."""
+        """Close the connection."""
         await self._client.aclose()
 
     async def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Return what the server replies to a request.
+        """Return the server's reply to a request.
 
         Args:
             path: Below the server's root, such as `/tokenize`.
@@ -68,9 +68,9 @@ class ModelServer:
 
         Raises:
             EndpointUnreachableError: Nothing answers, after all attempts.
-            EndpointRefusedError: It answers with an error, or with something that is no object.
+            EndpointRefusedError: The reply is an error, or is not a JSON object.
             ContextFullError: The prompt is longer than the model's context.
-            StreamBrokenError: The answer broke off, or did not come in time.
+            StreamBrokenError: The reply broke off, or did not arrive in time.
         """
         response = await self._posted(path, body)
         if response.status_code != httpx2.codes.OK:

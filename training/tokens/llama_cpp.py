@@ -1,13 +1,13 @@
-"""Ids in and out of llama.cpp's server, which runs the local model.
+"""Token ids in and out of llama.cpp's server, which runs the local model.
 
-What its `/completion` does that its documentation leaves out, as seen in build 11549:
+Undocumented behaviour of its `/completion`, as seen in build 11549:
 
-- A stop string is missing in `content` and whole in `tokens`.
-- At a stop string the reply lacks as many log-probabilities as the string has tokens by itself.
-- An id with which the text stops inside a character has no log-probability at all, and in a stream
-  no id either. So a turn is asked for as a whole.
+- A stop string is missing in `content` and complete in `tokens`.
+- At a stop string, the reply lacks as many log-probabilities as the string has tokens by itself.
+- An id after which the text stops inside a character has no log-probability, and in a stream no id
+  either. So a turn is requested without streaming.
 - With `post_sampling_probs` off, a log-probability is the model's own: neither temperature, top-p
-  nor a bias changes it. So one that is missing is asked for again, with a bias that forces its id.
+  nor a bias changes it. So a missing one is requested again, with a bias that forces its id.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _WHOLE_DISTRIBUTION: Final = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Its defaults cut the distribution and bend it; temperature and top-p alone are ours."""
+"""The server's defaults distort the distribution; only temperature and top-p may."""
 _FORCED: Final = 1e9
 """A bias that no logit outweighs."""
 _LIKELIEST: Final = (1_000, 1_000_000)
-"""So many ids are looked through for one: the first mostly do, the second are all there are."""
+"""How many of the likeliest ids to search: the first usually suffices, the second is all."""
 
 
 class LlamaCppEngine:
@@ -48,14 +48,14 @@ class LlamaCppEngine:
     def __init__(
         self, base_url: str, model: str, api_key: str = "", queue: RequestQueue | None = None
     ) -> None:
-        """Connect to nothing yet.
+        """Prepare the engine; the first request connects.
 
         Args:
-            base_url: Where the server answers, ending in `/v1`.
+            base_url: The server's address, ending in `/v1`.
             model: The model's name.
-            api_key: What requests carry.
-            queue: In which requests wait for the local model, which people use, too; `None` sends
-                each at once.
+            api_key: Bearer token of each request.
+            queue: Where requests wait for the local model, which people share; `None` sends each
+                immediately.
         """
         self._server = ModelServer(base_url, api_key)
         self._model = model
@@ -80,7 +80,7 @@ class LlamaCppEngine:
         return self._model
 
     async def text_of_conversation(self, messages: Sequence[Message]) -> str:
-        """Return the conversation through the template that the model's file holds.
+        """Return the conversation rendered by the template in the model's file.
 
         Raises:
             PolicyError: The server can't be reached or refuses.
@@ -89,7 +89,7 @@ class LlamaCppEngine:
         return _text(await self._server.reply("/apply-template", body), "prompt")
 
     async def ids_of(self, text: str, *, is_start: bool) -> array[int]:
-        """Return the ids of a text; at the start with the first id that the vocabulary asks for.
+        """Return the ids of a text; at the start, including the vocabulary's first id if any.
 
         Raises:
             PolicyError: The server can't be reached or refuses.
@@ -98,7 +98,7 @@ class LlamaCppEngine:
         return _ids(await self._server.reply("/tokenize", body))
 
     async def text_of_ids(self, ids: array[int]) -> str:
-        """Return what ids say, marks included.
+        """Return the text of ids, special tokens included.
 
         Raises:
             PolicyError: The server can't be reached or refuses.
@@ -107,7 +107,7 @@ class LlamaCppEngine:
         return _text(reply, "content")
 
     async def sample_ids(self, prompt: array[int], request: SampleRequest) -> SampledIds:
-        """Return one turn, once it is this request's turn.
+        """Return one turn, after the request has waited in the queue.
 
         Raises:
             PolicyError: The server can't be reached, refuses, or breaks off.
@@ -116,7 +116,8 @@ class LlamaCppEngine:
             return await self._sampled(prompt, request)
 
         async def ask(ticket: Ticket) -> SampledIds:
-            # Read alone, then written beside others: who gets a turn whole hears no first word.
+            # Read the prompt alone, then write in parallel with others: without streaming, no
+            # first token signals the end of reading.
             await self._completion(prompt, n_predict=0)
             ticket.writes()
             return await self._sampled(prompt, request)
@@ -148,7 +149,7 @@ class LlamaCppEngine:
     async def _logprobs(
         self, prompt: array[int], ids: array[int], told: list[dict[str, Any]]
     ) -> array[float]:
-        """One for each id: those that the reply tells, and the others one by one."""
+        """Return one for each id: from the reply if it has it, else by a request of its own."""
         known = _places([one["id"] for one in told], ids.tolist())
         found = float_array()
         for place, one in enumerate(ids):
@@ -159,11 +160,11 @@ class LlamaCppEngine:
         return found
 
     async def _logprob_after(self, prompt: array[int], one: int) -> float:
-        """The log-probability of one id after a prompt."""
+        """Return the log-probability of one id after a prompt."""
         told = await self._forced(prompt, one, 1)
         if told is not None and told.get("id") == one:
             return float(told["logprob"])
-        # It is no whole character: the server tells of it beside another id alone.
+        # An incomplete character: the server lists it only among the likeliest of another id.
         (letter,) = await self.ids_of("a", is_start=False)
         for count in _LIKELIEST:
             told = await self._forced(prompt, letter, count)
@@ -173,7 +174,7 @@ class LlamaCppEngine:
         raise _unknown("completion_probabilities")
 
     async def _forced(self, prompt: array[int], one: int, count: int) -> dict[str, Any] | None:
-        """What the server tells of an id after a prompt, and of the likeliest at its place."""
+        """Return the server's entry for an id after a prompt, with the likeliest alternatives."""
         bias = [[one, _FORCED]]
         reply = await self._completion(
             prompt, n_predict=1, temperature=0.0, logit_bias=bias, n_probs=count
@@ -196,11 +197,11 @@ class LlamaCppEngine:
 
 
 def _places(told: list[int], ids: list[int]) -> dict[int, int]:
-    """Where in the ids those are that a reply tells of, as far as that is beyond doubt.
+    """Return where in the ids those of a reply are, as far as that is unambiguous.
 
     Returns:
-        The place in `ids` of each, to its place in `told`. Those whose first and last possible
-        places differ are left out.
+        For each, its index in `ids`, mapped to its index in `told`. Those whose first and last
+        possible indexes differ are left out.
     """
     first = _embedded(told, ids)
     last = [len(ids) - 1 - place for place in _embedded(told[::-1], ids[::-1])][::-1]
@@ -209,7 +210,7 @@ def _places(told: list[int], ids: list[int]) -> dict[int, int]:
 
 
 def _embedded(told: list[int], ids: list[int]) -> list[int]:
-    """The first places at which all that is told follows each other; none where it doesn't."""
+    """Return the first indexes at which `told` is a subsequence of `ids`; empty if it is not."""
     places: list[int] = []
     for place, one in enumerate(ids):
         if len(places) < len(told) and told[len(places)] == one:

@@ -1,9 +1,9 @@
-"""A policy that works on token ids: what a model is trained on is what it sampled, id for id.
+"""A policy that works on token ids: a model is trained on exactly the ids that it sampled.
 
     async with LlamaCppEngine(base_url, model, api_key) as engine:
         ended = await run(start, TokenPolicy(engine), notebook, RunSettings.for_rollouts(), emit)
 
-The policy has no state: the ids of the turn before come with the request. So a search may branch
+The policy is stateless: each request carries the ids of the turn before. So a search may branch
 from any step of a trajectory.
 """
 
@@ -26,19 +26,19 @@ from training.tokens.prompt import build_prompt
 __all__ = ["TokenPolicy", "UnsupportedRequestError"]
 
 _LOOK_EACH = 100
-"""Characters after which a line that does not end is looked at, too."""
+"""Interval in characters at which a long line is checked as well."""
 
 
 class UnsupportedRequestError(PolicyError):
-    """The request has pictures or tools, which a prompt of token ids has no place for."""
+    """The request has pictures or tools, which a prompt of token ids can't contain."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenPolicy:
-    """Samples turns as ids. Safe to use for many trajectories at the same time.
+    """Policy that samples turns as ids; safe for many concurrent trajectories.
 
-    It streams nothing: `on_text` gets the whole turn at its end. A turn that goes round in circles
-    runs to its limit and is then cut, ids and text at the same place.
+    It does not stream: `on_text` receives the complete turn at its end. A turn that loops runs to
+    its limit. Its ids and its text are then truncated at the same position.
     """
 
     engine: TokenEngine
@@ -98,14 +98,14 @@ class TokenPolicy:
         )
 
     async def _beyond(self, drawn: SampledIds) -> str:
-        """What the ids say after the text of the turn."""
+        """Return the text of the ids after the text of the turn."""
         if drawn.is_closed:
             return await self.engine.text_of_ids(drawn.ids[-1:])
         whole = await self.engine.text_of_ids(drawn.ids)
         return whole.removeprefix(drawn.text) if whole.startswith(drawn.text) else ""
 
     async def _cut_at_circle(self, drawn: SampledIds) -> SampledIds:
-        """The same, cut at the first place where it goes round."""
+        """Return the turn, truncated at the first position where it loops."""
         lines = [at + 1 for at, char in enumerate(drawn.text) if char == "\n"]
         places = sorted([*lines, *range(_LOOK_EACH, len(drawn.text), _LOOK_EACH)])
         chars = next((place for place in places if is_looping(drawn.text[:place])), None)
@@ -124,7 +124,7 @@ class TokenPolicy:
         )
 
     async def _ids_that_say(self, text: str, ids: array[int]) -> int:
-        """How many of the first ids it takes to say a text that all of them begin with."""
+        """Return how many leading ids cover a text with which the text of all ids begins."""
         low, high = 0, len(ids)
         while low < high:
             middle = (low + high) // 2
@@ -136,5 +136,5 @@ class TokenPolicy:
 
 
 def _mean_probability(logprobs: array[float]) -> float | None:
-    """Geometric mean of the probabilities."""
+    """Return the geometric mean of the probabilities."""
     return math.exp(sum(logprobs) / len(logprobs)) if logprobs else None

@@ -1,18 +1,19 @@
-"""The ids of the next prompt: those of the last turn, and the ids of what is appended to it.
+"""Ids of the next prompt: those of the last turn, then the ids of the appended text.
 
-What was sampled is never read by a tokenizer again. The text of the conversation only decides
-whether it still begins with what the model saw and said. Where it does, the new text after that
-place becomes new ids; where the history was rewritten, the whole prompt does, and says so.
+Sampled text is never tokenised again. The text of the conversation only decides whether it still
+begins with what the model saw and wrote. If so, only the text after that becomes new ids. If the
+history was rewritten, the entire prompt is tokenised, and `is_forked` is set.
 
-Rules for the place where a turn ends:
+Rules for the end of a turn:
 
-- Sampled ids stay, to the last one, whatever their text is.
+- All sampled ids stay, whatever their text is.
 - A stop string that was sampled is not appended again. The rest of the token in which it ended
-  stays: the model wrote it.
-- A turn that the model closed itself gets neither another mark nor the dialect's ending.
+  stays, because the model wrote it.
+- A turn that the model closed itself gets neither another closing token nor the dialect's ending.
 
-*Not covered*: vocabularies that put a space before each text they read, as SentencePiece may. What
-is appended begins with a mark of the template in all others, and ids never merge across a mark.
+*Not covered*: vocabularies that put a space before each text they read, as SentencePiece may. With
+all others, appended text begins with a special token of the template, and ids never merge across
+one.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ class TokenPrompt:
 
     ids: array[int]
     text: str
-    """The conversation through the template, then the opening of the turn."""
+    """The conversation rendered by the template, then the prefill of the turn."""
     is_forked: bool
-    """Whether it does not continue the ids of the turn before, though there was one."""
+    """Whether there was a turn before whose ids it does not continue."""
 
 
 async def build_prompt(engine: TokenEngine, request: SampleRequest) -> TokenPrompt:
@@ -45,7 +46,7 @@ async def build_prompt(engine: TokenEngine, request: SampleRequest) -> TokenProm
 
     Args:
         engine: Knows the template and the vocabulary.
-        request: The conversation, the opening, and the ids of the turn before.
+        request: The conversation, the prefill, and the ids of the turn before.
 
     Raises:
         PolicyError: The engine's server does not answer.
@@ -63,12 +64,12 @@ async def build_prompt(engine: TokenEngine, request: SampleRequest) -> TokenProm
 
 
 def appended_text(end: TurnEnd, text: str, messages: Sequence[Message]) -> str | None:
-    """Return what follows the sampled ids of a turn; `None` where the history was rewritten.
+    """Return the text after the sampled ids of a turn; `None` if the history was rewritten.
 
     Args:
-        end: Where the turn ended.
-        text: The conversation that follows, through the template.
-        messages: The same before the template.
+        end: The end of that turn.
+        text: The conversation since then, rendered by the template.
+        messages: The same conversation before rendering.
     """
     turns = [message.content for message in messages if message.role == "assistant"]
     if not turns or not end.begins(text):
@@ -84,7 +85,7 @@ def appended_text(end: TurnEnd, text: str, messages: Sequence[Message]) -> str |
 
 
 def _ending_in(rest: str, ending: str) -> str | None:
-    """What the dialect appended to a turn, as the template shows it."""
+    """Return the dialect's ending of a turn as the template renders it, or `None`."""
     for shown in (ending, ending.rstrip()):
         if rest.startswith(shown):
             return shown
@@ -92,7 +93,7 @@ def _ending_in(rest: str, ending: str) -> str | None:
 
 
 def _said_of(ending: str, end: TurnEnd) -> int:
-    """How much of an ending the sampled ids say already, in characters."""
+    """Return how much of an ending the sampled ids already contain, in characters."""
     pairs = enumerate(zip(ending, end.beyond, strict=False))
     shorter = min(len(ending), len(end.beyond))
     common = next((place for place, (one, other) in pairs if one != other), shorter)

@@ -1,7 +1,7 @@
-"""Token ids on disk: one file a trajectory, beside the JSON of the trajectory.
+"""Token ids on disk: one file per trajectory, next to the trajectory's JSON.
 
-A prompt mostly repeats the ids of the turn before. The file keeps what is new, so its size grows
-with the conversation and not with its square.
+A prompt mostly repeats the ids of the turn before. The file stores only the new ones, so its size
+grows linearly with the conversation and not quadratically.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _LONGEST_NAME: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class StoredTokens:
-    """A reference to a file of the store, to be kept in a record of the trajectory."""
+    """Reference to a file of the store, kept in the record of the trajectory."""
 
     key: str
     """The trajectory's key."""
     sha256: str
-    """Of the whole file, hexadecimal."""
+    """Of the entire file, hexadecimal."""
     turns: int
     """Steps that have ids."""
     prompt: int
     """Ids that the model was given at its last turn."""
     sampled: int
-    """Ids that it sampled in all turns together."""
+    """Ids that it sampled in all turns."""
 
     def to_json(self) -> dict[str, Any]:
-        """The reference as plain JSON values."""
+        """Return the reference as plain JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> StoredTokens:
-        """The inverse of `to_json`.
+        """Return the reference from JSON values; the inverse of `to_json`.
 
         Raises:
             TrajectoryError: A field is missing.
@@ -64,21 +64,21 @@ class StoredTokens:
 
 
 class TokenStore:
-    """A folder with one npz file for each trajectory."""
+    """Folder with one npz file per trajectory."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder, made with the first file.
+        """Use a folder; the first write creates it.
 
         Args:
-            folder: Where the files are.
+            folder: Location of the files.
         """
         self._folder = folder
 
     def file_of(self, key: str) -> Path:
-        """Return where the ids of a trajectory are.
+        """Return the file that contains the ids of a trajectory.
 
         Raises:
-            ValueError: The key is empty, or too long for the name of a file.
+            ValueError: The key is empty, or too long for a file name.
         """
         name = quote(key, safe="")
         if not name or len(name) > _LONGEST_NAME:
@@ -86,13 +86,13 @@ class TokenStore:
         return self._folder / f"{name}.npz"
 
     def write(self, key: str, trajectory: Trajectory) -> StoredTokens | None:
-        """Write the ids of a trajectory, all at once; return the reference to them.
+        """Write the ids of a trajectory atomically; return the reference to them.
 
         Returns:
-            `None`, and writes nothing, where no step has ids.
+            The reference; `None`, without a file, if no step has ids.
 
         Raises:
-            OSError: The file can't be written; an old one is then as it was.
+            OSError: The file can't be written; an old one is then unchanged.
         """
         tokens = [step.completion.tokens for step in trajectory.steps]
         known = [one for one in tokens if one is not None]
@@ -110,7 +110,7 @@ class TokenStore:
         )
 
     def read(self, stored: StoredTokens) -> tuple[SampledTokens | None, ...]:
-        """Return the ids of each step; `None` for a step without.
+        """Return the ids of each step; `None` for a step without ids.
 
         Raises:
             TrajectoryError: The file is missing, or not the one that was written.
@@ -133,7 +133,7 @@ class TokenStore:
         """Return a trajectory that was read from JSON, with its ids.
 
         Raises:
-            TrajectoryError: The file is missing, another one, or that of another trajectory.
+            TrajectoryError: The file is missing, changed, or that of another trajectory.
         """
         tokens = self.read(stored)
         if len(tokens) != len(trajectory.steps):
@@ -149,7 +149,7 @@ class TokenStore:
 
 
 def _packed(tokens: list[SampledTokens | None]) -> bytes:
-    """The bytes of a file; the same for the same tokens."""
+    """Return the bytes of a file; the same for the same tokens."""
     turns: list[dict[str, Any] | None] = []
     new = array("i")
     logprobs = array("f")
@@ -218,7 +218,7 @@ def _unpacked(content: bytes) -> tuple[SampledTokens | None, ...]:
 
 
 def _shared(before: array[int], prompt: array[int]) -> int:
-    """How many of the first ids of a prompt are those of the turn before."""
+    """Return the length of the common prefix of a prompt and the turn before."""
     length = min(len(before), len(prompt))
     differ = np.flatnonzero(
         np.array(before[:length], np.int32) != np.array(prompt[:length], np.int32)

@@ -1,9 +1,9 @@
-"""Ids in and out of a vLLM server, through its OpenAI-compatible interface.
+"""Token ids in and out of a vLLM server, through its OpenAI-compatible interface.
 
-Written from its documentation (0.28 to 0.33): `/v1/completions` takes a prompt of ids, and with
-`return_token_ids` it returns those that it sampled, a stop string's and the closing mark's
-included, with one log-probability each. Its chat template stays with us, as text: the server
-returns what it makes of a conversation as ids only.
+Written from its documentation (0.28 to 0.33). `/v1/completions` accepts a prompt of ids. With
+`return_token_ids` it returns the sampled ids, including those of a stop string and the closing
+token, with one log-probability each. The chat template is rendered on this side, as text, because
+the server returns a rendered conversation only as ids.
 
 Start the server with `--logprobs-mode raw_logprobs`, its default: the log-probabilities are then
 the model's own, before temperature and top-p.
@@ -33,7 +33,7 @@ _WHOLE_DISTRIBUTION: Final = {
     "presence_penalty": 0.0,
     "frequency_penalty": 0.0,
 }
-"""Else the server takes what the model's `generation_config.json` says."""
+"""Without these, the server uses the model's `generation_config.json`."""
 
 
 class VllmEngine:
@@ -42,13 +42,13 @@ class VllmEngine:
     def __init__(
         self, base_url: str, model: str, template: ChatTemplate, api_key: str = ""
     ) -> None:
-        """Connect to nothing yet.
+        """Prepare the engine; the first request connects.
 
         Args:
-            base_url: Where the server answers, ending in `/v1`.
+            base_url: The server's address, ending in `/v1`.
             model: The model's name, or that of a loaded adapter.
             template: The model's chat template.
-            api_key: What requests carry.
+            api_key: Bearer token of each request.
         """
         self._server = ModelServer(base_url, api_key)
         self._model = model
@@ -73,15 +73,15 @@ class VllmEngine:
         return self._model
 
     async def text_of_conversation(self, messages: Sequence[Message]) -> str:
-        """Return the conversation through the template.
+        """Return the conversation rendered by the template.
 
         Raises:
-            ChatTemplateError: The template does not take such a conversation.
+            ChatTemplateError: The template refuses such a conversation.
         """
         return self._template.text_of(messages)
 
     async def ids_of(self, text: str, *, is_start: bool) -> array[int]:  # noqa: ARG002
-        """Return the ids of a text. A template writes the first mark itself, so none is added.
+        """Return the ids of a text; the template writes the first special token itself.
 
         Raises:
             PolicyError: The server can't be reached or refuses.
@@ -90,7 +90,7 @@ class VllmEngine:
         return id_array(_ids(await self._server.reply("/tokenize", body), "tokens"))
 
     async def text_of_ids(self, ids: array[int]) -> str:
-        """Return what ids say, marks included.
+        """Return the text of ids, special tokens included.
 
         Raises:
             PolicyError: The server can't be reached or refuses.
@@ -147,7 +147,7 @@ def _sampled(choice: dict[str, Any], prompt: array[int]) -> SampledIds:
 
 
 def _ids(reply: dict[str, Any], name: str) -> list[int]:
-    """A list of ids of a reply.
+    """Return a list of ids from a reply.
 
     Raises:
         EndpointRefusedError: It is missing.

@@ -1,13 +1,13 @@
 """Batches and packs: which rows one update learns from, and how they go through the model.
 
-A batch is what one update of the weights learns from. It is split into packs; each goes through
-the model in one forward pass. A pack holds whole rows one after the other, without padding. An
-attention mask lets a token see only the tokens of its own row before it, and its position counts
-from the start of its row. So a row's numbers do not depend on its neighbours.
+A batch contains the rows of one weight update. It is split into packs, and each pack is one forward
+pass. A pack contains complete rows one after the other, without padding. An attention mask lets a
+token see only the earlier tokens of its own row, and positions count from the start of the row. So
+a row's numbers do not depend on its neighbours.
 
-Where rows of a pack begin alike, the tokens they share are in the pack once, and all of these rows
-see them. With causal attention the activations of a prefix depend on nothing behind it, so values
-and gradients are those of rows that were forwarded alone.
+Rows of a pack with a common prefix share its tokens: the pack contains them once. With causal
+attention, the activations of a prefix depend on nothing after it. So values and gradients equal
+those of rows that are forwarded alone.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from training.trainer.rows import Row, Rows
 __all__ = ["Pack", "batches", "make_packs", "pack_rows", "rows_alike"]
 
 MIN_SHARED = 16
-"""Tokens; a shorter common beginning is not worth a mask."""
+"""Shortest common prefix, in tokens, that is worth a mask."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Some rows of a batch as one input of the model: N tokens, of which T are learned."""
+    """Rows of a batch as one model input: N tokens, of which T are learned."""
 
     rows: tuple[Row, ...]
     ids_1_N: torch.Tensor
     """(1, N) int64."""
     position_1_N: torch.Tensor
-    """(1, N) int64: each token's place in its row."""
+    """(1, N) int64: each token's position in its row."""
     attention_1_1_N_N: torch.Tensor | None
-    """(1, 1, N, N) bool: what a token (second to last axis) sees; `None` for plain causal."""
+    """(1, 1, N, N) bool: what a token (second to last axis) sees; `None` means plain causal."""
     source_T: torch.Tensor
-    """(T,) int64: the place in the pack of the token before each learned one."""
+    """(T,) int64: the index in the pack of the token before each learned one."""
     target_T: torch.Tensor
     """(T,) int64: the learned ids, row by row."""
     row_T: torch.Tensor
@@ -47,7 +47,7 @@ class Pack:
 
     @property
     def tokens(self) -> int:
-        """N, the tokens that go through the model."""
+        """N, the number of tokens that go through the model."""
         return int(self.ids_1_N.shape[1])
 
     def to(self, device: torch.device) -> Pack:
@@ -113,8 +113,8 @@ def pack_rows(rows: Sequence[Row], *, share: bool = True) -> Pack:
     """Return rows as one pack.
 
     Args:
-        rows: at least one; they come into the pack in the order of their ids.
-        share: whether tokens with which rows begin alike are in the pack once.
+        rows: at least one; the pack orders them by their ids.
+        share: whether rows share the tokens of a common prefix.
     """
     ordered = _sorted(rows)
     slots = _slots(ordered, share=share)
@@ -138,11 +138,11 @@ def pack_rows(rows: Sequence[Row], *, share: bool = True) -> Pack:
 
 
 def make_packs(rows: Sequence[Row], pack_tokens: int, *, share: bool = True) -> list[Pack]:
-    """Return a batch as packs of at most so many tokens; a longer row is a pack of its own.
+    """Return a batch as packs of limited size; a row above the limit is a pack of its own.
 
     Args:
         rows: of the batch.
-        pack_tokens: N is at most this; 1 makes each row a pack.
+        pack_tokens: the largest N; 1 makes each row a pack.
         share: as in `pack_rows`.
     """
     return [pack_rows(group, share=share) for group in _groups(rows, pack_tokens, share=share)]
@@ -163,12 +163,12 @@ def _groups(rows: Sequence[Row], pack_tokens: int, *, share: bool) -> Iterator[l
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
-    """By their ids, so that each row shares its longest beginning with the row before it."""
+    """Sort rows by their ids, so that each shares its longest prefix with the row before it."""
     return sorted(rows, key=lambda row: (row.ids.tolist(), row.id))
 
 
 def _shared(one: Row, other: Row) -> int:
-    """The number of ids with which both rows begin, 0 where it isn't worth sharing."""
+    """Return the length of the rows' common prefix, or 0 if it isn't worth sharing."""
     length = min(len(one.ids), len(other.ids))
     differs = np.flatnonzero(one.ids[:length] != other.ids[:length])
     shared = int(differs[0]) if len(differs) else length
@@ -176,7 +176,7 @@ def _shared(one: Row, other: Row) -> int:
 
 
 def _slots(rows: Sequence[Row], *, share: bool) -> list[NDArray[np.int64]]:
-    """For each row, the place of each of its tokens in the pack."""
+    """Return, for each row, the index in the pack of each of its tokens."""
     slots: list[NDArray[np.int64]] = []
     used = 0
     for number, row in enumerate(rows):

@@ -1,8 +1,8 @@
-"""Checkpoints: all that a training needs to go on as if it had never stopped.
+"""Checkpoints: everything a training needs to resume as if it had never stopped.
 
-Each is a folder `step-000120` that is there whole or not at all: it is written under another name,
-flushed to the disk and then renamed. The order of the rows follows from seed, epoch and step, so
-the step alone restores it.
+Each is a folder such as `step-000120`, written atomically: under another name first, then flushed
+to disk and renamed. The order of the rows follows from seed, epoch and step, so the step alone
+restores it.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _NAME: Final = re.compile(r"step-(\d{6,})")
 
 @dataclass(frozen=True, slots=True)
 class TrainingProgress:
-    """Where a training is."""
+    """Progress of a training."""
 
     step: int = 0
     """Updates made."""
     best_loss: float | None = None
     """The smallest held loss so far; `None` before the first evaluation."""
     best_step: int = 0
-    """Updates made when it was measured."""
+    """Updates made when `best_loss` was measured."""
     worse: int = 0
-    """Evaluations in a row, up to the last, that did not improve on the smallest."""
+    """Consecutive evaluations, up to the last, that did not improve on `best_loss`."""
 
 
 class Checkpoint(Protocol):
-    """Where a training stores itself."""
+    """Store that a training saves itself to and resumes from."""
 
     def save(
         self,
@@ -53,7 +53,7 @@ class Checkpoint(Protocol):
     ) -> None:
         """Store the training, with the state of torch's random numbers.
 
-        Called between two updates, by one process, with whole tensors. It returns when the
+        One process calls it between two updates, with unsplit tensors. When it returns, the
         checkpoint survives a crash of the machine.
         """
         ...
@@ -61,9 +61,9 @@ class Checkpoint(Protocol):
     def restore(
         self, weights: Mapping[str, torch.Tensor], optimizer: Any
     ) -> TrainingProgress | None:
-        """Bring back the newest checkpoint; return `None` where there is none.
+        """Restore the newest checkpoint; return `None` if there is none.
 
-        Called once, before the first update, by every process. It changes `weights` in place.
+        Every process calls it once, before the first update. It changes `weights` in place.
         """
         ...
 
@@ -72,17 +72,17 @@ class CheckpointFolder:
     """Checkpoints in one folder: the newest ones, and that of the best held loss."""
 
     def __init__(self, folder: Path, keep: int = 2) -> None:
-        """Make the store.
+        """Create the store.
 
         Args:
-            folder: holds the checkpoints and nothing else; made when the first is saved.
-            keep: newest checkpoints that stay, at least 1; the best one stays beside them.
+            folder: for checkpoints and nothing else; the first save creates it.
+            keep: newest checkpoints to keep, at least 1; the best one is kept as well.
         """
         self.folder = folder
         self._keep = max(1, keep)
 
     def steps(self) -> list[int]:
-        """Return the steps that have a whole checkpoint, ascending."""
+        """Return the steps that have a complete checkpoint, ascending."""
         if not self.folder.is_dir():
             return []
         found = (_NAME.fullmatch(path.name) for path in self.folder.iterdir())
@@ -98,7 +98,7 @@ class CheckpointFolder:
         weights: Mapping[str, torch.Tensor],
         optimizer_state: Mapping[str, Any],
     ) -> None:
-        """Store the training and remove what is neither new nor best.
+        """Store the training, then remove checkpoints that are neither new nor best.
 
         Raises:
             OSError: the disk is full or can't be written.
@@ -131,10 +131,10 @@ class CheckpointFolder:
     def restore(
         self, weights: Mapping[str, torch.Tensor], optimizer: Any
     ) -> TrainingProgress | None:
-        """Bring back the newest checkpoint, random numbers included.
+        """Restore the newest checkpoint and the state of the random numbers.
 
         Raises:
-            TrainerError: it is of another model or adapter, or damaged.
+            TrainerError: it is damaged, or from another model or adapter.
         """
         steps = self.steps()
         if not steps:
@@ -172,7 +172,7 @@ def read_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
         weights: by name; the checkpoint must have the same names and shapes.
 
     Raises:
-        TrainerError: it is of another model or adapter, or damaged.
+        TrainerError: it is damaged, or from another model or adapter.
     """
     try:
         stored = load_file(folder / "weights.safetensors")

@@ -3,13 +3,13 @@
 A message is `{"role": …, "content": …}` with three optional fields:
 
 - `learn`: whether the model learns it; by default every `assistant` message. Set it to false for
-  a turn that help or a person wrote.
-- `prefill`: the opening of `content` that was put into the model's mouth; never learned.
-- `ended_by`: `model` (default) where the model closed its turn, so it learns the closing token;
-  `stop` where sampling stopped at a stop string, so the closing token is the template's.
+  a turn that the assistance or a person wrote.
+- `prefill`: the start of `content` that the model was given; never learned.
+- `ended_by`: `model` (default) if the model closed its turn, so it learns the closing token. It is
+  `stop` if sampling stopped at a stop string, so the closing token is the template's.
 
-Each piece is tokenised alone, as it is when a model is sampled: first the prompt, then its turn.
-So no token is half learned, and the learned ids decode to the model's words.
+Each piece is tokenised alone, as in sampling: first the prompt, then the turn. So no token is half
+learned, and the learned ids decode to the model's words.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Tokenizer", "read_conversations", "row_of"]
 
 
 class Tokenizer(Protocol):
-    """The part of a transformers tokenizer that makes rows."""
+    """Part of a transformers tokenizer that creates rows."""
 
     all_special_tokens: list[str]
 
@@ -59,14 +59,14 @@ def row_of(
     """Return a conversation as a row.
 
     Args:
-        messages: as this module's docstring says.
+        messages: as described in this module's docstring.
         tokenizer: with a chat template.
         id: of the row.
         weight: of the row.
         tools: that the template describes to the model.
 
     Raises:
-        TrainerError: nothing is learned, or the template rewrites what came before a turn.
+        TrainerError: nothing is learned, or the template rewrites the text before a turn.
     """
     ids: list[int] = []
     mask: list[int] = []
@@ -82,15 +82,15 @@ def read_conversations(
 ) -> tuple[Row, ...]:
     """Return the rows of a file of conversations, such as `python -m training.export` writes.
 
-    A line that says `"correct": false` is left out.
+    A line with `"correct": false` is left out.
 
     Args:
-        file: JSON lines with `messages`, and if need be `id`, `trial`, `weight` and `tools`.
+        file: JSON lines with `messages`, and optionally `id`, `trial`, `weight` and `tools`.
         tokenizer: with a chat template.
-        ended_by: of the messages that do not say it.
+        ended_by: of the messages without this field.
 
     Raises:
-        TrainerError: the file can't be read, or a line is no conversation.
+        TrainerError: the file can't be read, or a line is not a conversation.
     """
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
@@ -139,7 +139,7 @@ def _renderer(tokenizer: Tokenizer, tools: Sequence[Mapping[str, Any]]) -> Rende
 def _pieces(
     messages: Sequence[Mapping[str, Any]], render: Render, tokenizer: Tokenizer, name: str
 ) -> Iterator[_Piece]:
-    """The conversation's text, cut where learning begins and ends."""
+    """Yield the conversation's text, split where learning begins and ends."""
     plain = [_without_marks(message) for message in messages]
     done = ""
     for at, message in enumerate(messages):
@@ -177,7 +177,7 @@ def _continued(done: str, text: str, name: str, at: int) -> str:
 def _turn(
     message: Mapping[str, Any], rest: str, tokenizer: Tokenizer, where: str
 ) -> Iterator[_Piece]:
-    """The pieces of one learned message, as the template wrote it."""
+    """Yield the pieces of one learned message, as the template wrote it."""
     content, prefill = message["content"], message.get("prefill", "")
     if not isinstance(content, str) or message.get("tool_calls"):
         raise TrainerError(f"{where}: a turn must be plain text; export to another dialect")
@@ -206,7 +206,7 @@ def _closing_token(closing: str, tokenizer: Tokenizer, where: str) -> str:
 
 
 def _merged(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
-    """Neighbours of one kind as one piece, since what follows changes how a text is tokenised."""
+    """Merge neighbours of one kind, since the text that follows affects tokenisation."""
     last: _Piece | None = None
     for piece in pieces:
         if not piece.text:
@@ -219,4 +219,4 @@ def _merged(pieces: Iterator[_Piece]) -> Iterator[_Piece]:
         last = piece
     if last is not None and last.is_learned:
         yield last
-    # What follows the last learned token teaches nothing, so it is left out.
+    # Text after the last learned token teaches nothing, so it is left out.

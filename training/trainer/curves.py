@@ -1,6 +1,6 @@
-"""The page of a training: curves of its numbers, and the turns that it wrote at each evaluation.
+"""Page of a training: curves of its numbers, and the turns it sampled at each evaluation.
 
-What the model wrote is shown as text. The page has no script, and its policy loads nothing.
+The model's turns are shown as text. The page has no script, and its policy loads nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RIGHT: Final = 24.0
 _AXIS: Final = 26.0
 _TICKS: Final = 4
 _FEW: Final = 60
-"""Points up to which each is marked."""
+"""Most points of a curve at which each point still has a marker."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -46,7 +46,7 @@ def curves_page(records: Sequence[Mapping[str, Any]], title: str) -> str:
     """Return the page as HTML.
 
     Args:
-        records: of the log, in their order.
+        records: of the log, in order.
         title: of the page.
     """
     style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
@@ -150,7 +150,7 @@ def _short(value: float) -> str:
 
 
 def _round_steps(last: float) -> list[int]:
-    """About five round numbers of updates, from 0 to the last."""
+    """Return about five round numbers of updates, from 0 to the last."""
     raw = max(1.0, last / 5)
     unit = 10 ** math.floor(math.log10(raw))
     gap = int(next(unit * many for many in (1, 2, 5, 10) if unit * many >= raw))

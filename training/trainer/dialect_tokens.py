@@ -1,10 +1,10 @@
-"""The tags of a dialect as tokens of their own, such as `<Analyze>` of DeepAnalyze.
+"""Tags of a dialect as single tokens, such as `<Analyze>` of DeepAnalyze.
 
-A tag is then one id that nothing else shares, in place of the three to six that spell it. Rows must
-be made with the same tokens: `python -m training.train rows --tokens deepanalyze …`.
+A tag is then one unique id instead of the three to six that spell it. Rows must be created with the
+same tokens: `python -m training.train rows --tokens deepanalyze …`.
 
-The tokenizer of many models has fewer tokens than the model has rows in its embedding, since rows
-are padded to a round number. New tokens take those rows first. The embedding only ever grows.
+Many tokenizers have fewer tokens than the model's embedding has rows, because the rows are padded
+to a round number. New tokens take those rows first. The embedding never shrinks.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TOKENS: Final[Mapping[str, tuple[str, ...]]] = {"deepanalyze": DEEPANALYZE_TOKE
 
 @dataclass(frozen=True, slots=True)
 class TokenSettings:
-    """Which tokens are added to the model's own."""
+    """Tokens to add to the model's own."""
 
     dialect: str
-    """Whose tags become tokens: `deepanalyze`."""
+    """Dialect whose tags become tokens: `deepanalyze`."""
 
     def __post_init__(self) -> None:
         if self.dialect not in _TOKENS:
@@ -38,12 +38,12 @@ class TokenSettings:
 
 
 def add_dialect_tokens(tokenizer: Any, settings: TokenSettings) -> dict[int, tuple[int, ...]]:
-    """Add the tokens to a tokenizer, where it lacks them.
+    """Add the tokens that a tokenizer lacks.
 
-    They are no special tokens: a server leaves those out of its text, and the dialect reads text.
+    They are not special tokens: a server omits those from its text, and the dialect reads text.
 
     Returns:
-        Each token's id, with the ids that spelt it before; none for one that was there already.
+        Each token's id, with the ids that spelt it before; empty for a token that already existed.
     """
     tokens = _TOKENS[settings.dialect]
     known = tokenizer.get_vocab()
@@ -56,11 +56,11 @@ def add_dialect_tokens(tokenizer: Any, settings: TokenSettings) -> dict[int, tup
 
 
 def embed_new_tokens(model: Any, added: Mapping[int, Sequence[int]]) -> None:
-    """Give new tokens rows in the model: each the mean of the rows that spelt it before.
+    """Set the embedding of each new token to the mean of the rows that spelt it before.
 
     Args:
         model: of transformers, without an adapter.
-        added: what `add_dialect_tokens` returned.
+        added: the result of `add_dialect_tokens`.
     """
     rows = model.get_input_embeddings().weight.shape[0]
     if max(added) >= rows:

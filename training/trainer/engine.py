@@ -1,12 +1,12 @@
-"""Ids in and out of a model of transformers, in this process: no server, no llama.cpp.
+"""Token ids in and out of a transformers model in this process, without a server or llama.cpp.
 
     policy = TokenPolicy(TransformersEngine(opened, "my-model"))
 
-It samples on any machine that trains, one turn at a time, and slower than a server. Use it where no
-server runs, and for weights that no server can load yet.
+It samples on any machine that trains, one turn at a time, and slower than a server. Use it if no
+server runs, or for weights that no server can load yet.
 
-`generate` takes what it isn't told from the model's own `generation_config`, such as a penalty on
-repetition. So every setting that bends the distribution is set here.
+`generate` reads missing settings from the model's own `generation_config`, such as a repetition
+penalty. So every setting that changes the distribution is set here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _WHOLE_DISTRIBUTION: Final = {
     "num_beams": 1,
 }
 _LONGEST_CHARACTER: Final = 4
-"""Bytes, and so at most as many ids."""
+"""Bytes, and so the largest number of ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,9 @@ class _Drawn:
 
 
 class _RawLogprobs(transformers.LogitsProcessor):  # type: ignore[misc]
-    """Notes what the model gives each id. It runs before temperature and top-p change the logits.
+    """Recorder of each id's log-probability, before temperature and top-p change the logits.
 
-    An id is known only when the next one is asked for, so the last distribution is kept.
+    An id is known only when the next one is requested, so the last distribution is kept.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class _RawLogprobs(transformers.LogitsProcessor):  # type: ignore[misc]
         return scores
 
     def of(self, made_1_N: torch.Tensor) -> list[float]:
-        """Return one number for each sampled id; called once, at the end."""
+        """Return one log-probability for each sampled id; called once, at the end."""
         self._note(made_1_N)
         return self._told
 
@@ -73,7 +73,7 @@ class _RawLogprobs(transformers.LogitsProcessor):  # type: ignore[misc]
 
 
 class _Ending(transformers.StoppingCriteria):  # type: ignore[misc]
-    """Ends a turn at the id in which a stop string ends, or when nobody waits for it any more."""
+    """Criterion that ends a turn at the id that completes a stop string, or when cancelled."""
 
     def __init__(
         self, text_of: Callable[[Sequence[int]], str], stops: Sequence[str], prompt_tokens: int
@@ -97,20 +97,20 @@ class _Ending(transformers.StoppingCriteria):  # type: ignore[misc]
         return torch.tensor([is_over], device=input_ids.device)
 
     def first_stop(self, text: str) -> tuple[int | None, str]:
-        """Return where the first stop string begins, and the string; `None` and "" without."""
+        """Return the index of the first stop string, and the string; else `None` and ""."""
         found = [(text.find(one), one) for one in self._stops if one in text]
         return min(found) if found else (None, "")
 
 
 class TransformersEngine:
-    """A model of transformers as a `TokenEngine`.
+    """A transformers model as a `TokenEngine`.
 
-    Requests run one after the other in a thread: torch has one source of random numbers, and a seed
-    must give the same turn whatever else is asked for.
+    Requests run one after the other in a thread. torch has one source of random numbers, and a seed
+    must give the same turn regardless of other requests.
     """
 
     def __init__(self, opened: OpenedModel, name: str) -> None:
-        """Take a model.
+        """Create an engine for a model.
 
         Args:
             opened: from `open_model`; its weights may change between two calls.
@@ -131,10 +131,10 @@ class TransformersEngine:
         return self._name
 
     async def text_of_conversation(self, messages: Sequence[Message]) -> str:
-        """Return the conversation through the tokenizer's chat template.
+        """Return the conversation rendered by the tokenizer's chat template.
 
         Raises:
-            ChatTemplateError: There is no template, or it does not take such a conversation.
+            ChatTemplateError: There is no template, or it refuses such a conversation.
         """
         import jinja2  # noqa: PLC0415  (transformers loads it only for a template, too)
 
@@ -152,19 +152,19 @@ class TransformersEngine:
             ) from error
 
     async def ids_of(self, text: str, *, is_start: bool) -> array[int]:  # noqa: ARG002
-        """Return the ids of a text. A template writes the first mark itself, so none is added."""
+        """Return the ids of a text; the template writes the first special token itself."""
         return id_array(self._tokenizer.encode(text, add_special_tokens=False))
 
     async def text_of_ids(self, ids: array[int]) -> str:
-        """Return what ids say, marks included."""
+        """Return the text of ids, special tokens included."""
         return self._text(ids.tolist())
 
     async def sample_ids(self, prompt: array[int], request: SampleRequest) -> SampledIds:
-        """Return one turn, once those asked for before are done.
+        """Return one turn, after all earlier requests have finished.
 
         Raises:
             ContextFullError: The prompt fills the model's context.
-            PolicyError: The model can't be run, such as for want of memory.
+            PolicyError: The model can't run, for example for lack of memory.
         """
         limit = getattr(self._model.config, "max_position_embeddings", None)
         room = request.max_tokens if limit is None else min(request.max_tokens, limit - len(prompt))
@@ -225,7 +225,7 @@ class TransformersEngine:
         is_closed = ids[-1] in self._closing
         text = self._text(ids[:-1] if is_closed else ids)
         place, stop = end.first_stop(text)
-        if not is_closed:  # at the limit, the last character may not be whole
+        if not is_closed:  # at the limit, the last character may be incomplete
             text = text.rstrip("\ufffd")
         return SampledIds(
             ids=id_array(ids),

@@ -1,9 +1,10 @@
 """An adapter as the GGUF file that llama.cpp loads over the untouched model file.
 
-llama.cpp names tensors by its own scheme, and for models of the Llama family it stores the rows of
-the query and key projections in another order: a rotary pair is two neighbours there and half a
-head apart in transformers. Their `B` matrices are reordered alike. Qwen models are stored as they
-are. llama.cpp applies `scale · alpha / rank · B(A x)`, so alpha and rank are all that it needs.
+llama.cpp names tensors by its own scheme. For models of the Llama family, it also stores the rows
+of the query and key projections in another order. There, a rotary pair is two neighbours; in
+transformers its halves are half a head apart. The `B` matrices of these projections are reordered
+alike; Qwen models need no reordering. llama.cpp applies `scale · alpha / rank · B(A x)`, so it
+needs only alpha and rank.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _NUMBERS: Final = {"F16": np.float16, "F32": np.float32}
 
 @dataclass(frozen=True, slots=True)
 class AdapterFile:
-    """What an adapter's file holds."""
+    """Contents of an adapter file."""
 
     architecture: str
     """llama.cpp's name of the model's family."""
@@ -87,10 +88,10 @@ def write_adapter(
 
 
 def read_adapter(file: Path) -> AdapterFile:
-    """Return what an adapter's file holds.
+    """Return the contents of an adapter file.
 
     Raises:
-        TrainerError: it is no adapter.
+        TrainerError: it is not an adapter.
     """
     try:
         reader = gguf.GGUFReader(file)
@@ -122,7 +123,7 @@ def _architecture(config: Any) -> tuple[gguf.MODEL_ARCH, bool]:
 def _tensors(
     weights: Mapping[str, torch.Tensor], config: Any
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
-    """llama.cpp's name and values of each matrix of the adapter."""
+    """Yield llama.cpp's name and the values of each matrix of the adapter."""
     architecture, is_reordered = _architecture(config)
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
     for name, parameter in weights.items():
@@ -145,7 +146,7 @@ def _tensors(
 
 
 def _reordered(module: str, values: NDArray[np.float32], config: Any) -> NDArray[np.float32]:
-    """Rows of a query or key projection in the order in which llama.cpp stores them."""
+    """Return the rows of a query or key projection in llama.cpp's order."""
     if module.endswith("q_proj"):
         heads = config.num_attention_heads
     elif module.endswith("k_proj"):

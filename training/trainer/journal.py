@@ -1,4 +1,4 @@
-"""The log of a training: JSON lines, event files for TensorBoard, and the page of its curves."""
+"""Log of a training: JSON lines, event files for TensorBoard, and the page of its curves."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from training.trainer.curves import curves_page
 __all__ = ["TrainingJournal", "read_log"]
 
 _CURVES: Final = {"update": ("loss", "rate", "norm", "tokens_per_s"), "evaluation": ("held_loss",)}
-"""The numbers of a kind of record that become curves."""
+"""Fields that become curves, by the kind of record."""
 
 
 class TrainingJournal:
-    """The log in the folder of a training."""
+    """Log in the folder of a training."""
 
     def __init__(self, folder: Path, title: str) -> None:
-        """Make the log.
+        """Create the log.
 
         Args:
-            folder: gets `log.jsonl`, `tensorboard/` and `curves.html`.
+            folder: receives `log.jsonl`, `tensorboard/` and `curves.html`.
             title: of the page.
         """
         self._folder = folder
@@ -35,7 +35,7 @@ class TrainingJournal:
         self._board: Any = None
 
     def begin(self, step: int) -> None:
-        """Drop what was logged of later updates, and start to log; called once, before any record.
+        """Drop the records of later updates and start to log; called once, before any record.
 
         Args:
             step: updates made, 0 for a new training.
@@ -45,7 +45,7 @@ class TrainingJournal:
         self._board = SummaryWriter(str(self._folder / "tensorboard"), purge_step=step + 1)
 
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Write a record; an evaluation renews the page.
+        """Write a record; an evaluation also rewrites the page.
 
         Called before the checkpoint of the same step.
 
@@ -64,7 +64,7 @@ class TrainingJournal:
             self._show()
 
     def close(self) -> None:
-        """Renew the page and end the event file."""
+        """Rewrite the page and close the event file."""
         self._show()
         if self._board is not None:
             self._board.close()
@@ -77,7 +77,7 @@ class TrainingJournal:
 
 
 def read_log(file: Path) -> list[dict[str, Any]]:
-    """Return the records of a log: none without a file, and without a line that a crash cut."""
+    """Return a log's records up to a line cut by a crash; empty without a file."""
     try:
         lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
     except FileNotFoundError:

@@ -1,7 +1,7 @@
-"""The loop: batches, updates, evaluations, checkpoints. Reads top to bottom.
+"""The training loop: batches, updates, evaluations, checkpoints. Reads top to bottom.
 
-Several processes, started by `accelerate launch`, each forward their share of a batch's packs. The
-sum of their gradients is that of one process, because each row's factor comes from the whole batch.
+If `accelerate launch` starts several processes, each forwards its share of a batch's packs. Each
+row's factor comes from the whole batch, so the sum of their gradients equals that of one process.
 The weights may be split over these processes (`sharding.py`).
 """
 
@@ -32,7 +32,7 @@ __all__ = ["Training", "Update"]
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one update did."""
+    """Result of one update."""
 
     loss: float
     norm: float
@@ -59,7 +59,7 @@ class Training:
             opened: the model, on the accelerator's device.
             rows: to learn from; at least one.
             settings: how.
-            accelerator: the processes; the gradients are added up over them.
+            accelerator: the processes, over which the gradients are summed.
             loss: SFT by default.
         """
         self._opened = opened
@@ -89,13 +89,13 @@ class Training:
         """Train until the last update, or until the held loss no longer falls.
 
         Args:
-            checkpoints: the training goes on from the newest one.
-            journal: gets every update and evaluation.
+            checkpoints: the training resumes from the newest one.
+            journal: receives every update and evaluation.
             held: rows that are only evaluated.
-            say: gets a line for a person after each evaluation.
+            say: receives a line for the user after each evaluation.
 
         Raises:
-            TrainerError: the checkpoint is of another training, or a gradient is not finite.
+            TrainerError: the checkpoint is from another training, or a gradient is not finite.
             OSError: a checkpoint or the log can't be written.
         """
         torch.manual_seed(self._settings.seed)
@@ -119,7 +119,7 @@ class Training:
         """Make one update.
 
         Args:
-            rows: the whole batch, the same in every process.
+            rows: the complete batch, the same in every process.
             rate: the learning rate.
         """
         self._model.train()
@@ -187,7 +187,7 @@ class Training:
         held: Sequence[Row],
         say: Callable[[str], object],
     ) -> TrainingProgress:
-        """Evaluate the held rows and store the training."""
+        """Evaluate the held rows and save the training."""
         line = f"update {progress.step} of {self.schedule.steps}"
         if held:
             loss = self.held_loss(held)
@@ -223,10 +223,10 @@ class Training:
     def _own(
         self, packs: Sequence[Pack], factors: Mapping[str, float]
     ) -> list[tuple[Pack, Mapping[str, float]]]:
-        """The packs of this process, on its device, each with the factors of its rows.
+        """Return the packs of this process, on its device, each with the factors of its rows.
 
-        Split weights are gathered by all processes at once, so all of them forward equally often:
-        one without a pack of its own forwards one that counts for nothing.
+        All processes gather split weights together, so all must forward equally often. A process
+        without a pack of its own forwards one with factors of 0.
         """
         processes = self._accelerator.num_processes
         mine = [(pack, factors) for pack in packs[self._accelerator.process_index :: processes]]
@@ -250,7 +250,7 @@ class Training:
         return float(self._accelerator.reduce(on_device, "sum"))
 
     def _sample(self, row: Row) -> dict[str, Any]:
-        """The first turn of a row as the model writes it, each time its likeliest token."""
+        """Return the first turn of a row as the model writes it with greedy decoding."""
         tokenizer = self._opened.tokenizer
         first = int(row.learned[0])
         behind = int(

@@ -1,17 +1,17 @@
 """Losses, as sums over learned tokens whose scale is fixed before the batch is split.
 
-A loss that divides by what one micro-batch or one process holds depends on the split. So a `Loss`
-first gives each row of the whole batch its factor, and then a number for each token. The batch's
-loss is the sum of factor times number over all packs of all processes.
+A loss that divides by the size of one micro-batch or one process depends on the split. So a `Loss`
+first gives each row of the complete batch a factor, and then each token a number. The batch's loss
+is the sum of factor times number over all packs of all processes.
 
 SFT is Eq. 4 of DataMind (arXiv 2509.25084): minus the mean log-probability of the agent's tokens in
-a row (1/|y|), averaged over rows. Environment tokens have no part in it. Deviates: rows may have
-weights, then it is the weighted mean. Worked out by hand in
-`test_sft_weighs_rows_and_not_tokens`: rows of 1 and 3 tokens with log-probabilities -1 and -2, -3,
--4 give (1 + 3) / 2 = 2; a mean over tokens would give 2.5.
+a row (1/|y|), averaged over rows. Environment tokens do not count. Deviation: rows may have
+weights, which makes it a weighted mean. Worked example in `test_sft_weighs_rows_and_not_tokens`:
+rows of 1 and 3 tokens with log-probabilities -1 and -2, -3, -4 give (1 + 3) / 2 = 2. A mean over
+tokens would give 2.5.
 
-What trainers get wrong here, each with a test: the mask shifted by one against the labels, a mean
-for each micro-batch instead of one for the batch, and the same row counted once for each rollout.
+Common trainer bugs here, each with a test: the mask shifted by one against the labels, a mean for
+each micro-batch instead of one for the batch, and the same row counted once for each rollout.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from training.trainer.rows import Row
 __all__ = ["Loss", "SftLoss", "bind_logps", "learned_logps", "pack_loss"]
 
 HEAD_TOKENS = 256
-"""Learned positions whose logits exist at a time; 256 of 151,936 logits in fp32 are 156 MB."""
+"""Learned positions whose logits exist at once; 256 of 151,936 logits in fp32 are 156 MB."""
 
 
 class Loss(Protocol):
-    """What is minimised."""
+    """Objective that the training minimises."""
 
     def factors(self, rows: Sequence[Row]) -> dict[str, float]:
         """Return each row's factor by its id.
 
-        The trainer calls it once for each batch, with every row of it, also those that another
+        The trainer calls it once for each batch, with all its rows, including those that another
         process forwards. A row that teaches nothing has the factor 0.
         """
         ...
@@ -47,18 +47,18 @@ class Loss(Protocol):
     def of_tokens(self, logp_T: torch.Tensor, pack: Pack) -> torch.Tensor:
         """Return a number for each learned token, shape (T,), before its row's factor.
 
-        Called once for each pack. It may read the pack's rows, but must not normalise by what is
-        in the pack.
+        Called once for each pack. It may read the pack's rows, but must not normalise by the
+        pack's contents.
 
         Args:
             logp_T: the model's log-probabilities of `pack.target_T`, fp32 or fp64.
-            pack: what was forwarded.
+            pack: the forwarded pack.
         """
         ...
 
 
 class SftLoss:
-    """The mean over rows of a row's mean negative log-probability."""
+    """Mean over rows of each row's mean negative log-probability."""
 
     def factors(self, rows: Sequence[Row]) -> dict[str, float]:
         """Return weight / (|y| · sum of weights) for each row; copies of a row share its factor."""
@@ -77,9 +77,9 @@ def pack_loss(
     """Return a pack's share of its batch's loss; the shares of all packs add up to it.
 
     Args:
-        loss: what is minimised.
+        loss: the objective.
         logp_T: of the pack's learned tokens.
-        pack: what was forwarded.
+        pack: the forwarded pack.
         factors: of `loss`, for the whole batch.
     """
     by_row = torch.tensor(
@@ -91,7 +91,7 @@ def pack_loss(
 def learned_logps(model: Any, pack: Pack) -> torch.Tensor:
     """Return the log-probabilities of a pack's learned tokens, shape (T,), fp32 (fp64 of fp64).
 
-    Logits are made for learned positions alone, some at a time, and made again for the gradient.
+    Logits are computed only for learned positions, some at a time, and again for the gradient.
 
     Args:
         model: of transformers, with or without an adapter of peft.
@@ -107,7 +107,7 @@ def learned_logps(model: Any, pack: Pack) -> torch.Tensor:
 def bind_logps(model: Any) -> str:
     """Make `learned_logps` a method of a model, and return the method's name.
 
-    Split weights are gathered around the methods of a model, and around nothing else.
+    FSDP gathers split weights around the methods of a model, and around nothing else.
     """
     causal = model.get_base_model() if hasattr(model, "get_base_model") else model
     causal.learned_logps = MethodType(_causal_logps, causal)

@@ -1,6 +1,6 @@
-"""The model that learns: opened from a folder or a GGUF file, with an adapter on it.
+"""The model that learns: opened from a folder or a GGUF file, optionally with an adapter.
 
-A GGUF file holds quantised blocks. transformers can train only dequantised weights, so the first
+A GGUF file contains quantised blocks. transformers can train only dequantised weights, so the first
 use of a file writes them beside it, as a folder of safetensors. Later uses read that folder.
 """
 
@@ -46,14 +46,14 @@ _DTYPES: Final = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """Which weights are trained, and in which numbers."""
+    """Weights to train, and their number format."""
 
     base: str
-    """A folder of transformers, a .gguf file, or a name of `dm-jupyter model list`."""
+    """A transformers folder, a .gguf file, or a name from `dm-jupyter model list`."""
     dtype: str = "bfloat16"
     """`bfloat16`, `float32` or `float64`."""
     recompute: bool = False
-    """Compute activations again for the gradient: less memory, more time."""
+    """Whether the backward pass recomputes activations: less memory, more time."""
 
     def __post_init__(self) -> None:
         if self.dtype not in _DTYPES:
@@ -62,13 +62,13 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class AdapterSettings:
-    """Low-rank matrices that learn while the model's own weights stay (LoRA)."""
+    """Low-rank matrices that learn while the model's own weights stay fixed (LoRA)."""
 
     rank: int = 8
     alpha: float = 16.0
     """The adapter's output is scaled by alpha / rank."""
     dropout: float = 0.0
-    """Share of the adapter's inputs that a training step leaves out."""
+    """Share of the adapter's inputs that a training step drops."""
 
     def __post_init__(self) -> None:
         if self.rank < 1 or self.alpha <= 0 or not 0 <= self.dropout < 1:
@@ -83,20 +83,20 @@ class OpenedModel:
     """A model and its tokenizer."""
 
     model: Any
-    """Of transformers, or of peft where there is an adapter."""
+    """Of transformers, or of peft if there is an adapter."""
     tokenizer: Any
     can_pack: bool
-    """Whether several rows may go through the model at once: every layer attends to all tokens."""
+    """Whether one pass may contain several rows: every layer must attend to all tokens."""
     added: tuple[int, ...] = ()
     """The ids of a dialect's tokens."""
 
     @property
     def vocabulary(self) -> int:
-        """The ids that the model has an embedding for; may be more than the tokenizer's."""
+        """Number of ids that the model can embed; may exceed the tokenizer's."""
         return int(self.model.get_input_embeddings().weight.shape[0])
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """Return what learns, by its name."""
+        """Return the parameters that learn, by name."""
         return {name: one for name, one in self.model.named_parameters() if one.requires_grad}
 
 
@@ -112,9 +112,9 @@ def open_model(
     Args:
         settings: which model.
         adapter: `None` trains all weights.
-        device: where it computes.
-        seed: of the adapter's first weights.
-        tokens: are added, and learned also where an adapter learns.
+        device: that the model computes on.
+        seed: of the adapter's initial weights.
+        tokens: to add; they are learned even with an adapter.
 
     Raises:
         TrainerError: there is no such model, or it can't be read.
@@ -146,7 +146,7 @@ def open_tokenizer(base: str, tokens: TokenSettings | None = None) -> Any:
 
     Args:
         base: as in `ModelSettings`.
-        tokens: are added.
+        tokens: to add.
 
     Raises:
         TrainerError: there is no such model, or it has no tokenizer.
@@ -169,8 +169,8 @@ def with_adapter(
 ) -> Any:
     """Return the model with a new adapter on all linear layers but the head; the rest is frozen.
 
-    Of the embedding and the head, the rows of added tokens learn. What learns is in float32 also on
-    a bfloat16 model, or small updates would be rounded away.
+    In the embedding and the head, only the rows of added tokens learn. Weights that learn are in
+    float32 even on a bfloat16 model; otherwise small updates would be rounded away.
     """
     tables = (model.get_input_embeddings(), model.get_output_embeddings())
     names = {
@@ -217,7 +217,7 @@ class _LowRank(torch.nn.Linear):  # type: ignore[misc]
 
 
 def model_folder(base: str) -> Path:
-    """Return a model's folder of transformers; of a GGUF file, the folder beside it.
+    """Return a model's transformers folder; for a GGUF file, the folder beside it.
 
     Raises:
         TrainerError: there is no such model, or its weights can't be written beside it.

@@ -1,4 +1,4 @@
-"""A recipe: which model learns from which rows, and how. One TOML file.
+"""Recipe of a training, one TOML file: which model learns from which rows, and how.
 
 Each table of the file is one of the dataclasses below, and each key one of its fields. A path is
 relative to the folder in which the command runs.
@@ -23,19 +23,19 @@ Table = TypeVar("Table")
 
 @dataclass(frozen=True, slots=True)
 class DataSettings:
-    """The rows."""
+    """Files of rows to train on and to evaluate."""
 
     rows: tuple[str, ...] = ()
-    """Files of the rows to learn from: one path, or a list. Their sizes are the mix."""
+    """Files of rows to learn from: one path, or a list. Their sizes determine the mix."""
     held: tuple[str, ...] = ()
-    """Files of rows that are only evaluated; empty for none, and then nothing stops early."""
+    """Files of rows that are only evaluated; if empty, the training never stops early."""
     max_tokens: int | None = None
-    """Longer rows are left out as a whole; `None` takes all."""
+    """Longer rows are left out entirely; `None` takes all."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSettings:
-    """How the model learns, and how often it is evaluated and stored."""
+    """Optimizer settings, and how often the model is evaluated and saved."""
 
     learning_rate: float
     """At the end of the warm-up."""
@@ -46,23 +46,23 @@ class TrainingSettings:
     """Rows about the same data that come into a batch together; their prompts are forwarded once
     where they are in one pack."""
     pack_tokens: int = 512
-    """Tokens in one forward pass; decides memory and speed, and not what is learned."""
+    """Tokens in one forward pass; affects memory and speed, not the result."""
     warmup_share: float = 0.1
     """Of all updates."""
     shape: str = "cosine"
     """`cosine` to 0, or `constant`, after the warm-up."""
     weight_decay: float = 0.0
     clip: float = 1.0
-    """Largest norm of all gradients together."""
+    """Largest norm of all gradients combined."""
     seed: int = 1
     evaluate_every: int = 20
-    """Updates between two evaluations of the held rows, each with a checkpoint."""
+    """Updates between two evaluations of the held rows; each also saves a checkpoint."""
     patience: int = 3
-    """Evaluations without a new smallest held loss after which training ends."""
+    """Consecutive evaluations without a new smallest held loss after which training ends."""
     samples: int = 2
     """Held rows whose first turn the model writes at each evaluation."""
     sample_tokens: int = 200
-    """Longest turn of these."""
+    """Longest of these turns, in tokens."""
 
     def __post_init__(self) -> None:
         for name in (
@@ -81,20 +81,20 @@ class TrainingSettings:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A whole training."""
+    """Complete description of a training."""
 
     model: ModelSettings
     training: TrainingSettings
     data: DataSettings = field(default_factory=DataSettings)
     adapter: AdapterSettings | None = None
-    """`None`, a recipe without this table, trains all weights."""
+    """`None`, for a recipe without this table, trains all weights."""
     tokens: TokenSettings | None = None
     """Added to the model's own; `None` adds none."""
 
     def with_files(
         self, base: str = "", rows: Sequence[str] = (), held: Sequence[str] = ()
     ) -> Recipe:
-        """Return the recipe with another model and other files, where these are named."""
+        """Return the recipe with the model and files replaced by those that are given."""
         return replace(
             self,
             model=replace(self.model, base=base or self.model.base),
@@ -110,7 +110,7 @@ def read_recipe(file: Path) -> Recipe:
     """Return the recipe in a TOML file.
 
     Raises:
-        TrainerError: the file can't be read, or a table or key of it is unknown, missing or wrong.
+        TrainerError: the file can't be read, or a table or key is unknown, missing or invalid.
     """
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))

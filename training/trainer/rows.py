@@ -1,9 +1,8 @@
 """Rows: the token ids of one conversation, and which of them the model learns.
 
-A file of rows has one JSON object a line:
+A file of rows has one JSON object per line:
 `{"id": "q7 #1", "ids": [151644, …], "mask": [0, …, 1], "weight": 1.0}`. `mask` has one number for
-each id: 1 where the model learns the token. The reader
-checks the ids against the model's vocabulary.
+each id: 1 if the model learns the token. The reader checks the ids against the model's vocabulary.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ __all__ = ["Row", "RowFile", "Rows", "TrainerError", "read_rows", "write_rows"]
 
 
 class TrainerError(DmJupyterError):
-    """The training can't start or go on; the message names the file or the setting at fault."""
+    """The training can't start or continue; the message names the file or setting at fault."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One conversation in tokens."""
+    """One conversation as tokens."""
 
     id: str
     ids: NDArray[np.int64]
@@ -37,9 +36,9 @@ class Row:
     mask: NDArray[np.bool_]
     """Which ids the model learns, shape (T,); never the first, which nothing predicts."""
     weight: float = 1.0
-    """How much the row counts beside others; above 0."""
+    """Relative weight of the row; above 0."""
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """What a loss other than SFT needs, such as an advantage; SFT reads none of it."""
+    """Values for a loss other than SFT, such as an advantage; SFT ignores them."""
 
     def __post_init__(self) -> None:
         if problem := _problem(self):
@@ -47,19 +46,19 @@ class Row:
 
     @property
     def learned(self) -> NDArray[np.int64]:
-        """The positions of the learned ids, shape (|y|,), ascending."""
+        """Positions of the learned ids, shape (|y|,), ascending."""
         return np.flatnonzero(self.mask)
 
 
 class Rows(Protocol):
-    """What the trainer learns from.
+    """Source of the rows that the trainer learns from.
 
-    The trainer asks for each row once an epoch, in an order of its own, and again after a resume.
-    So the same number must give the same row for as long as a training lives, restarts included.
+    The trainer requests each row once per epoch, in an order of its own, and again after a resume.
+    So a number must give the same row for the lifetime of a training, restarts included.
     """
 
     def __len__(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         ...
 
     def __getitem__(self, number: int, /) -> Row:
@@ -69,11 +68,11 @@ class Rows(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowFile:
-    """The rows of a file that fit the token limit."""
+    """Rows of a file that fit the token limit."""
 
     rows: tuple[Row, ...]
     too_long: tuple[str, ...] = ()
-    """Ids of the rows that were left out, whole: no row is cut."""
+    """Ids of the rows that were left out; no row is truncated."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -88,12 +87,12 @@ def read_rows(
     """Return the rows of a file, or of several one after the other.
 
     Args:
-        files: JSON lines, as this module's docstring says. Ids are unique over all of them.
-        vocabulary: ids must be below it.
+        files: JSON lines, as described in this module's docstring. Row ids are unique over all.
+        vocabulary: token ids must be below it.
         max_tokens: rows with more tokens are left out; `None` takes all.
 
     Raises:
-        TrainerError: a file can't be read, a line is no row, or no row of a file is left.
+        TrainerError: a file can't be read, a line is not a row, or a file has no row left.
     """
     rows: list[Row] = []
     too_long: list[str] = []
@@ -120,7 +119,7 @@ def write_rows(rows: Sequence[Row], file: Path) -> None:
     """Write rows for `read_rows`.
 
     Raises:
-        OSError: the file can't be written; an old one is then as it was.
+        OSError: the file can't be written; an old one is then unchanged.
     """
     write_lines((_to_json(row) for row in rows), file)
 

@@ -1,7 +1,7 @@
 """A training as a folder: started from a recipe, resumed from itself, exported as an adapter.
 
-`OUT/run.json` says what the folder was made with: the recipe, the hashes of its files and the
-versions of the libraries. A resume with anything else is refused.
+`OUT/run.json` records the recipe, the hashes of its files and the versions of the libraries. A
+resume with another recipe or other files is refused.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     Args:
         recipe: names the model and at least the rows.
         out: the folder of the training.
-        say: gets lines for a person, from one process.
+        say: receives lines for the user, from one process.
 
     Raises:
-        TrainerError: the recipe, a file of it or the folder can't be used.
+        TrainerError: the recipe, one of its files or the folder can't be used.
         OSError: the folder can't be written.
     """
     accelerator = Accelerator()
@@ -100,7 +100,7 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
 
 
 def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None = None) -> int:
-    """Write the adapter of a training for llama.cpp; return the step it is from.
+    """Write the adapter of a training for llama.cpp; return the step of its checkpoint.
 
     Args:
         out: the folder of the training.
@@ -109,7 +109,7 @@ def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None
         step: of a checkpoint; `None` takes that of the smallest held loss, else the newest.
 
     Raises:
-        TrainerError: there is no such checkpoint, or it holds no adapter.
+        TrainerError: there is no such checkpoint, or it has no adapter.
         OSError: the file can't be written.
     """
     recipe = read_made_with(out)["recipe"]
@@ -136,7 +136,7 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
     if not recipe.data.rows:
         raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
     files = (*recipe.data.rows, *recipe.data.held)
-    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as they are read again
+    plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as JSON reads them back
     return {
         "recipe": plain,
         "sha256": {name: _hash(Path(name)) for name in files},
@@ -160,7 +160,7 @@ def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
 
 
 def _difference(one: Any, other: Any, name: str = "") -> str:
-    """The path of the first value that differs."""
+    """Return the path of the first value that differs, with both values."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in one | other:
             if one.get(key) != other.get(key):

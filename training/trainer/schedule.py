@@ -1,4 +1,4 @@
-"""The learning rate over the steps, the optimizer, and the clipping of gradients."""
+"""Learning-rate schedule, optimizer, and gradient clipping."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ __all__ = ["Schedule", "adamw", "clip_gradients"]
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """A warm-up from 0 in equal stages, then a cosine down to 0, or a constant rate."""
+    """Linear warm-up from 0, then a cosine down to 0, or a constant rate."""
 
     peak: float
     """The learning rate at the end of the warm-up."""
     steps: int
-    """Updates of the whole training."""
+    """Updates of the entire training."""
     warmup_steps: int = 0
-    """Updates until the peak; the first already learns."""
+    """Updates until the peak; the rate of the first is already above 0."""
     shape: str = "cosine"
-    """Behind the warm-up: `cosine` or `constant`."""
+    """After the warm-up: `cosine` or `constant`."""
 
     def __post_init__(self) -> None:
         if not (self.peak > 0 and math.isfinite(self.peak)):
@@ -53,16 +53,16 @@ def adamw(parameters: Iterable[torch.nn.Parameter], weight_decay: float) -> torc
 
 
 def clip_gradients(parameters: Iterable[torch.nn.Parameter], largest: float) -> float:
-    """Scale the gradients so that their common norm is at most `largest`; return the norm before.
+    """Scale the gradients so that their total norm is at most `largest`; return the norm before.
 
     Raises:
-        TrainerError: the norm is not a number, so an update would destroy the weights.
+        TrainerError: the norm is not finite, so an update would destroy the weights.
     """
     with_gradient = list(parameters)
     found = torch.nn.utils.get_total_norm(
         [one.grad for one in with_gradient if one.grad is not None]
     )
-    if isinstance(found, DTensor):  # of the parts of this process until now
+    if isinstance(found, DTensor):  # so far the norm of this process's parts alone
         found = found.full_tensor()
     torch.nn.utils.clip_grads_with_norm_(with_gradient, largest, found)
     norm = float(found)

@@ -1,13 +1,13 @@
-"""A model whose weights are split over processes, so that it may be larger than one GPU (FSDP2).
+"""Weights split over processes, for a model that is larger than one GPU (FSDP2).
 
     accelerate launch --config_file training/recipes/accelerate-fsdp2.yaml -m training.train sft …
 
 Each process keeps a part of every weight, of its gradient and of the optimizer's state. A layer's
-whole weights exist only while it computes. Each process must therefore make the same number of
+full weights exist only while it computes. Each process must therefore make the same number of
 forward and backward passes, which `Training` ensures.
 
-Gradients are added up over processes, not averaged: the factors of a row already divide by the
-whole batch. Checkpoints hold whole weights, so a training may go on with another number of
+Gradients are summed over processes, not averaged: the factors of a row already divide by the
+complete batch. Checkpoints contain full weights, so a training may resume with another number of
 processes, or unsplit.
 """
 
@@ -36,7 +36,7 @@ __all__ = ["is_sharded", "place_state", "place_whole", "shard_model", "wants_sha
 
 
 def wants_shards(accelerator: Accelerator) -> bool:
-    """Say whether the processes were launched with a configuration of FSDP."""
+    """Return whether the processes were launched with an FSDP configuration."""
     asked = os.environ.get("ACCELERATE_USE_FSDP", "false")
     return accelerator.num_processes > 1 and bool(str_to_bool(asked))
 
@@ -45,14 +45,14 @@ def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
     """Split a model's weights over the processes, in place; called once, by every process.
 
     Args:
-        model: whole, in the memory of each process; it may be on the CPU, and is then moved layer
-            by layer.
+        model: complete, in the memory of each process; if it is on the CPU, it is moved layer by
+            layer.
         accelerator: with the settings that `accelerate launch` was given.
-        method: of the model, called for a forward pass as well as `forward`.
+        method: of the model, which makes forward passes like `forward`.
 
     Raises:
-        TrainerError: it is FSDP of the first version, only one process has the weights, or the
-            model names no layers.
+        TrainerError: the configuration is FSDP1, only one process has the weights, or the model
+            names no layers.
     """
     plugin = getattr(accelerator.state, "fsdp_plugin", None) or FullyShardedDataParallelPlugin()
     if plugin.fsdp_version != 2:
@@ -85,14 +85,14 @@ def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
 
 
 def is_sharded(weights: Iterable[torch.Tensor]) -> bool:
-    """Say whether any of the weights is split."""
+    """Return whether any of the weights is split."""
     return any(isinstance(one, DTensor) for one in weights)
 
 
 def whole_state(state: Any) -> Any:
-    """Return a nest of dicts and lists with each split tensor whole, on the CPU.
+    """Return nested dicts and lists with each split tensor gathered on the CPU.
 
-    Every process must call it for the same state: they exchange their parts.
+    Every process must call it for the same state, because they exchange their parts.
     """
     if isinstance(state, Mapping):
         return {name: whole_state(one) for name, one in state.items()}
@@ -102,11 +102,11 @@ def whole_state(state: Any) -> Any:
 
 
 def place_whole(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """Return a whole tensor as another one is: split over processes, or not.
+    """Return a full tensor, split over processes if another one is.
 
     Args:
         whole: the same in every process.
-        like: says how.
+        like: the tensor whose placement is copied.
     """
     if not isinstance(like, DTensor):
         return whole
@@ -115,10 +115,10 @@ def place_whole(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
 
 
 def place_state(state: Mapping[str, Any], optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Return a stored state of an optimizer, split as its weights are.
+    """Return a stored optimizer state, split as its weights are.
 
     Args:
-        state: with whole tensors, as `whole_state` returned it.
+        state: with full tensors, as `whole_state` returned it.
         optimizer: over the same weights in the same order.
     """
     weights = [one for group in optimizer.param_groups for one in group["params"]]

@@ -1,6 +1,6 @@
-"""What a training made: its recipe, one of its checkpoints, and the model that these give.
+"""Result of a training: its recipe, one of its checkpoints, and the model they produce.
 
-`OUT/run.json` says what the folder `OUT` was made with, `OUT/checkpoints` holds the weights.
+`OUT/run.json` records the recipe of the folder `OUT`; `OUT/checkpoints` contains the weights.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["TrainedWeights", "is_training", "read_made_with", "write_weights"]
 
 @dataclass(frozen=True, slots=True)
 class TrainedWeights:
-    """One checkpoint of a training, and the recipe's part that its weights belong to."""
+    """One checkpoint of a training, with the part of the recipe that defines its weights."""
 
     folder: Path
     """Of the checkpoint."""
@@ -42,7 +42,7 @@ class TrainedWeights:
             step: `None` takes the checkpoint of the smallest held loss, else the newest.
 
         Raises:
-            TrainerError: it is no training, or there is no such checkpoint.
+            TrainerError: the folder is not a training, or there is no such checkpoint.
         """
         recipe = read_made_with(out)["recipe"]
         store = CheckpointFolder(out / "checkpoints")
@@ -62,7 +62,7 @@ class TrainedWeights:
         )
 
     def opened(self, device: torch.device) -> OpenedModel:
-        """Return the trained model, with its adapter where it has one.
+        """Return the trained model, with its adapter if it has one.
 
         Raises:
             TrainerError: the model it was trained from is gone, or the checkpoint is damaged.
@@ -74,28 +74,28 @@ class TrainedWeights:
 
 
 def is_training(folder: Path) -> bool:
-    """Say whether a folder is that of a training."""
+    """Return whether a folder is that of a training."""
     return (folder / "run.json").is_file() and (folder / "checkpoints").is_dir()
 
 
 def read_made_with(out: Path) -> Mapping[str, Any]:
-    """Return what a training was made with.
+    """Return the recipe, file hashes and library versions of a training.
 
     Raises:
-        TrainerError: it is no training.
+        TrainerError: the folder is not a training.
     """
     made_with: Mapping[str, Any] = _read(out / "run.json", out)
     return made_with
 
 
 def write_weights(trained: TrainedWeights, folder: Path, *, is_merged: bool = True) -> None:
-    """Write a trained model as a folder of transformers, with its tokenizer.
+    """Write a trained model as a transformers folder, with its tokenizer.
 
     Args:
         trained: the checkpoint.
         folder: must not exist yet.
-        is_merged: whether an adapter becomes part of the weights. Else the adapter alone is
-            written, as peft reads it, with the rows of added tokens.
+        is_merged: whether an adapter becomes part of the weights. Otherwise only the adapter is
+            written, in peft's format, with the rows of added tokens.
 
     Raises:
         TrainerError: the folder exists, the training has no adapter to write alone, or it can't be
