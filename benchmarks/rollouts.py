@@ -211,7 +211,7 @@ def main() -> int:
     add("--groups-at-once", type=positive, default=2)
     add("--pool", choices=POOLS, default=POOLS[0])
     add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
-    add("--out", type=Path, help="goes on from what is there (default: a folder that goes away)")
+    add("--out", type=Path, help="resume from this folder (default: a temporary folder)")
     add("--markdown", action="store_true", help="a table to paste into a page")
     arguments = parser.parse_args()
     watched = Watched()

@@ -90,8 +90,8 @@ def _refuse_unfit(record: EvalRecord) -> None:
         )
     if not record.search.get("collected"):
         raise CollectError(
-            f"{record.id}: the search was not told which answers are right, or an older release "
-            "made it; run it again with --collect"
+            f"{record.id}: the search did not know the right answers, or is from an older release. "
+            "Run it again with --collect."
         )
     if record.trajectory["task"]["metadata"].get("evaluation_only"):
         raise CollectError(f"{record.id}: its licence allows evaluation only, no training")

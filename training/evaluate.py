@@ -56,12 +56,12 @@ from training.suites.suite import JudgedSuite
 __all__ = ["RunProgress", "evaluation_pool", "main", "run_evaluation"]
 
 _UNKNOWN = (
-    "{out} holds {count} tries and no run.json, so nothing tells that they were made as these are: "
-    "copy it along with the records where you can."
+    "{out} contains {count} tries but no run.json, so their settings can't be compared with these. "
+    "Copy run.json along with the records if you can."
 )
 _UNHASHED = (
-    "{out}/run.json is of an older release and holds no hashes of the data files: whether these "
-    "have changed since can't be told. They are kept from now on."
+    "{out}/run.json is from an older release without hashes of the data files, so changes to them "
+    "can't be detected. Hashes are kept from now on."
 )
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
@@ -239,7 +239,7 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
     _write(records, options.out, dollars)
     print_summary(records, dollars)
     if options.collects:
-        print("The search was told which answers are right: these figures are no score.")
+        print("The search knew the right answers, so these figures are not a score.")
     print(f"records: {options.out / 'records.jsonl'}")
 
 
@@ -321,7 +321,7 @@ def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("evaluate: stopped; the same command goes on from here", file=sys.stderr)
+        print("evaluate: stopped. Run the same command to resume.", file=sys.stderr)
         return 130
     return 0
 

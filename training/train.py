@@ -145,7 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("interrupted; the same command goes on from the last checkpoint", file=sys.stderr)
+        print(
+            "interrupted. Run the same command to resume from the last checkpoint.", file=sys.stderr
+        )
         return 130
 
 

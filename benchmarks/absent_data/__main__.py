@@ -235,7 +235,7 @@ def main(words: Sequence[str] | None = None) -> int:
         print(f"absent_data: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("absent_data: stopped; the same command goes on from here", file=sys.stderr)
+        print("absent_data: stopped. Run the same command to resume.", file=sys.stderr)
         return 130
     return 0
 

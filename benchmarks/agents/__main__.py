@@ -29,7 +29,7 @@ def command(words: Sequence[str] | None = None) -> Command:
     parser = arguments_of("benchmarks.agents", __doc__, Path("runs/agents"))
     parser.add_argument(
         "--prompts", nargs="+", choices=DIALECTS, default=SHAPES, metavar="PROMPT",
-        help=f"of {', '.join(DIALECTS)}; the first is held against the others",
+        help=f"of {', '.join(DIALECTS)}; the first is compared with the others",
     )  # fmt: skip
     arguments = parser.parse_args(words)
     ways = {name: Way(name, Assistance.for_dialect(name)) for name in arguments.prompts}

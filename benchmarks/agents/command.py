@@ -63,7 +63,7 @@ class Command:
             print(f"{self.name}: {fault}", file=sys.stderr)
             return 1
         except KeyboardInterrupt:
-            print(f"{self.name}: stopped; the same command goes on from here", file=sys.stderr)
+            print(f"{self.name}: stopped. Run the same command to resume.", file=sys.stderr)
             return 130
         return 0
 

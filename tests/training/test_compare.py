@@ -193,7 +193,7 @@ def _line(**changes: object) -> str:
         ),
         ([_line(trajectory=None)], "'trajectory': expected an object, found NoneType"),
         ([_line(level="easy")], "line 1: not a record of this release"),
-        ([_line(), _line()], "line 2: a, try 0, stands twice"),
+        ([_line(), _line()], "line 2: a, try 0, appears twice"),
     ],
 )
 def test_a_broken_run_is_named_with_its_line(

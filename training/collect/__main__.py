@@ -153,8 +153,8 @@ def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation
         mine, theirs = own.manifest.get(name), other.manifest.get(name)
         if mine and theirs and mine != theirs:
             raise UsageError(
-                f"{other.run} holds runs at another split ({name} {theirs} there, {mine} here). "
-                "Only runs at the same questions can be pooled."
+                f"{other.run} contains runs of another split ({name} {theirs} there, {mine} here). "
+                "Only runs on the same questions can be pooled."
             )
 
 
@@ -214,7 +214,7 @@ def main() -> int:
         print(f"collect: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("collect: stopped; the same command goes on from here", file=sys.stderr)
+        print("collect: stopped. Run the same command to resume.", file=sys.stderr)
         return 130
     return 0
 

@@ -1,1 +1,1 @@
-"""A suite run through the product's own loop: what is kept of it, and what it says."""
+"""Runs of a suite through the product's own loop: their records, settings and figures."""

@@ -35,11 +35,11 @@ _OF_SEARCH = ("value_model", "iterations", "sampled_cells", "draw_again", "colle
 
 
 def parsed_arguments(description: str, argv: Sequence[str] | None = None) -> argparse.Namespace:
-    """Returns the options of a command line; what is wrong ends the process with 2.
+    """Return the options of a command line; an invalid option ends the process with exit code 2.
 
     Args:
-        description: of the command, for its help.
-        argv: the options; `None` takes those of this process.
+        description: the command's description, for its help.
+        argv: the options; `None` means those of this process.
     """
     parser = _parser(description)
     arguments = parser.parse_args(argv)
@@ -51,14 +51,14 @@ def parsed_arguments(description: str, argv: Sequence[str] | None = None) -> arg
 def evaluation_arguments(
     parser: argparse.ArgumentParser, given: argparse.Namespace, **changes: object
 ) -> argparse.Namespace:
-    """Returns the options of an evaluation that another command makes; each try is a single run.
+    """Return the options of an evaluation that another command runs; each attempt is one run.
 
-    What is wrong ends the process with 2.
+    An invalid option ends the process with exit code 2.
 
     Args:
-        parser: of the command; has the options of `add_run_options`, for the message.
-        given: its options; those that an evaluation has as well are taken over.
-        changes: options of the evaluation with another value.
+        parser: the command's parser, with the options of `add_run_options`; prints the message.
+        given: the command's options; those that an evaluation has too are copied.
+        changes: options of the evaluation that get another value.
     """
     own = vars(_parser("").parse_args([given.suite, "--split", str(given.split)]))
     same = {name: value for name, value in vars(given).items() if name in own}
@@ -68,19 +68,21 @@ def evaluation_arguments(
 
 
 def _complete(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Sets what follows from other options, and ends the command where two don't go together."""
-    if arguments.install_packages is None:  # whoever begins a rollout agrees to all that is listed
+    """Set the options that follow from others; end the command if two options conflict."""
+    if arguments.install_packages is None:  # whoever starts a rollout agrees to every listed one
         arguments.install_packages = arguments.profile == Strictness.ROLLOUT.value
     if arguments.budget.dollars is not None and not arguments.price:
         parser.error("--budget dollars=N needs --price IN OUT")
     if arguments.slots and arguments.base_url:
-        parser.error("--slots is for a local model: --samples-at-once holds for an endpoint, too")
+        parser.error(
+            "--slots applies to a local model only. Use --samples-at-once with an endpoint."
+        )
     if arguments.packages_lock and not arguments.install_packages:
         parser.error("--packages-lock needs --install-packages")
 
 
 def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Ends the command where an option was given that the strategy would not read."""
+    """End the command if an option was given that the strategy would not read."""
     for name in _OF_SEARCH if arguments.strategy != "search" else ():
         if getattr(arguments, name) != parser.get_default(name):
             parser.error(f"--{name.replace('_', '-')} needs --strategy search")
@@ -93,7 +95,7 @@ def _refuse_unread(parser: argparse.ArgumentParser, arguments: argparse.Namespac
 
 
 def _refuse_choice(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
-    """Ends the command where there is nothing to choose among, or nothing to choose by."""
+    """End the command if there is nothing to choose among, or nothing to choose by."""
     if arguments.strategy == "react" and arguments.choose != "vote":
         parser.error("--choose needs --strategy vote or search: a single try is not chosen")
     if arguments.choose == "value" and not arguments.value_model:
@@ -108,11 +110,11 @@ def _http_url(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    """Returns the number that an option was given.
+    """Return the value of an option that must be a number of at least 1.
 
     Raises:
-        argparse.ArgumentTypeError: it is below 1.
-        ValueError: it is none.
+        argparse.ArgumentTypeError: the number is below 1.
+        ValueError: the text is not a number.
     """
     number = int(text)
     if number < 1:
@@ -121,7 +123,7 @@ def positive(text: str) -> int:
 
 
 def _assistance(text: str) -> Assistance | None:
-    """The help of that name, or of those rules; `None` for the dialect's own."""
+    """Return the assistance of that name, or of those rules; `None` for the dialect's own."""
     if text == "default":
         return None
     try:
@@ -152,7 +154,7 @@ def _seconds(text: str) -> float:
 
 
 def number_between(low: float, high: float) -> Callable[[str], float]:
-    """Returns what reads an option whose value is a number between two others, or one of them."""
+    """Return a reader of an option whose value is a number from `low` to `high`, both included."""
 
     def read(text: str) -> float:
         number = float(text)
@@ -184,9 +186,14 @@ def _parser(description: str) -> argparse.ArgumentParser:
     search = parser.add_argument_group("more than one candidate")
     add = search.add_argument
     add("--strategy", choices=("react", "vote", "search"), default="react")
-    add("--tries", type=positive, default=3, help="runs of a vote; turns drawn at each expansion")
+    add(
+        "--tries",
+        type=positive,
+        default=3,
+        help="attempts of a vote; turns sampled at each expansion",
+    )
     add("--iterations", type=positive, default=40, help="expansions of a tree")
-    add("--sampled-cells", type=positive, help="turns drawn for a question (default: no limit)")
+    add("--sampled-cells", type=positive, help="turns sampled for a question (default: no limit)")
     add("--draw-again", action="store_true", help="expand the root again when all paths ended")
     add("--enough-answers", type=positive, help="stop once so many paths have answered")
     add("--enough-votes", type=positive, help="stop once so many answers agree")
@@ -199,26 +206,26 @@ def _parser(description: str) -> argparse.ArgumentParser:
 
 
 def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of every command that makes runs at a suite's questions.
+    """Add the options of every command that makes runs on a suite's questions.
 
     Args:
-        parser: of the command.
+        parser: the command's parser.
     """
     add = parser.add_argument
     add("suite", help=f"{', '.join(sorted(SUITES))}, or package.module:ClassName")
     add("--split", type=Path, required=True, help="the folder of the split")
     add("--salvage", action="store_true",
-        help=f"keep the whole records, and move damaged lines to {DAMAGED}")  # fmt: skip
+        help=f"keep intact records, and move damaged lines to {DAMAGED}")  # fmt: skip
     add("--limit", type=positive, help="how many questions to draw (default: all)")
     add("--level", dest="levels", action="append", default=[], metavar="NAME",
         help="draw questions of this level only; repeatable")  # fmt: skip
-    add("--seed", type=int, default=7, help="of the draw")
+    add("--seed", type=int, default=7, help="of the draw of questions (default: 7)")
     add("--assist", type=_assistance, default="default", metavar="HELP",
         help="for the model: none, default (the dialect's), or RULE,... alone")  # fmt: skip
     add("--simplify", action="store_true",
         help="have the model restate each task in short words first")  # fmt: skip
-    add("--at-once", type=positive, default=1, help="tries that go on at the same time")
-    add("--samples-at-once", type=positive, default=1, help="turns drawn at the same time")
+    add("--at-once", type=positive, default=1, help="tries that run at the same time")
+    add("--samples-at-once", type=positive, default=1, help="turns sampled at the same time")
     add("--cells-at-once", type=positive, help="cells run at the same time (default: one a core)")
     add("--install-packages", action=argparse.BooleanOptionalAction,
         help="install listed packages that cells lack (default: in rollouts)")  # fmt: skip

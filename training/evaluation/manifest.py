@@ -1,6 +1,6 @@
-"""What a run was made with, kept beside its records: `run.json`.
+"""The settings of a run, kept beside its records: `run.json`.
 
-It holds the contents of the run's data files, too, so that a resumed run can't mix two versions.
+It also contains the hashes of the run's data files, so that a resumed run can't mix two versions.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 _MAY_CHANGE = frozenset({"git", "versions", "limit", "levels", "trials", "data"})
-"""A run may go on with more questions or tries, and on another machine."""
+"""Fields that may differ: a run may resume with more questions or attempts, or elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that decides what comes out, as far as it can be known beforehand."""
+    """Everything that determines the results, as far as it can be known beforehand."""
 
     suite: str
     split: str
@@ -46,39 +46,39 @@ class Manifest:
     model: str
     dialect: str
     prompts: dict[str, str]
-    """Name of each prompt, to the first 12 hex digits of its sha256."""
+    """Name of each prompt, mapped to the first 12 hex digits of its sha256."""
     strategy: dict[str, Any]
     settings: dict[str, Any]
-    """How a run is sampled and when it ends."""
+    """Settings of how a run is sampled and when it ends."""
     profile: str
-    """Of the sandbox; what each worker was confined by stands in the trajectories."""
+    """Sandbox profile; the trajectories record what each worker was confined by."""
     git: str
     versions: dict[str, str]
     questions: str = ""
-    """The first 12 hex digits of the sha256 of the split's questions and labels."""
+    """First 12 hex digits of the sha256 of the split's questions and labels."""
     judge: str = ""
-    """The model that marks answers, where one does."""
+    """Model that marks answers; empty if none does."""
     collects: bool = False
-    """Whether a search was told which answers are right: its score is then none."""
+    """Whether a search was shown which answers are correct, which makes its score meaningless."""
     installs: bool = False
-    """Whether cells get listed packages that they lack."""
+    """Whether listed packages that cells lack are installed."""
     adapter: str = ""
-    """The sha256 of the adapter over a local model; empty for a model without one."""
+    """sha256 of the adapter over a local model; empty for a model without one."""
     levels: list[str] = field(default_factory=list)
-    """Of the questions that were drawn from; empty for all."""
+    """Levels of the questions to draw from; empty means all."""
     data: DataHashes = field(default_factory=dict)
-    """Hashes of the data files, those of earlier draws among them."""
+    """Hashes of the data files, including those of earlier draws."""
 
     def claim(self, folder: Path) -> bool:
-        """Writes the manifest into a folder of a new run, or checks that the one there is this.
+        """Write the manifest into the folder of a new run, or check that it matches the one there.
 
         Returns:
-            Whether the data files could be compared: a run of an older release has no hashes.
+            Whether the data files could be compared; a run of an older release has no hashes.
 
         Raises:
-            ManifestError: the folder holds another run, or its data files have changed since, or
+            ManifestError: the folder contains another run, its data files have changed since, or
                 its manifest can't be read.
-            OSError: it can't be written.
+            OSError: the manifest can't be written.
         """
         path = folder / "run.json"
         mine = asdict(self)
@@ -107,7 +107,7 @@ def _refuse_changed(path: Path, before: DataHashes, now: DataHashes) -> None:
 
 
 def git_revision(folder: Path) -> str:
-    """Returns the commit of a checkout, `+` behind it when files were changed; empty outside."""
+    """Return a checkout's commit, with `+` appended if files were changed; empty outside one."""
     environment = {**os.environ, "GIT_OPTIONAL_LOCKS": "0"}
     try:
         commit, changes = (
@@ -123,7 +123,7 @@ def git_revision(folder: Path) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions of the interpreter and of what cells compute with."""
+    """Return the versions of the interpreter and of the libraries that cells compute with."""
     found = {"python": platform.python_version()}
     for name in ("dm-jupyter", "pandas", "numpy", "scipy", "scikit-learn"):
         try:
@@ -134,7 +134,7 @@ def versions() -> dict[str, str]:
 
 
 def known_hashes(folder: Path) -> DataHashes:
-    """Returns what the `run.json` of a folder holds; nothing where there is none to be read."""
+    """Return the hashes in a folder's `run.json`; none if it can't be read."""
     try:
         found = json.loads((folder / "run.json").read_text("utf-8"))["data"]
         return {name: dict(one) for name, one in found.items()}
@@ -143,14 +143,14 @@ def known_hashes(folder: Path) -> DataHashes:
 
 
 def hash_data(items: Iterable[Sample], split: Path, known: DataHashes) -> DataHashes:
-    """Returns the hash of each data file of these items.
+    """Return the hash of each data file of these samples.
 
-    A file that is the same to the file system as when it was last hashed is not read again: same
-    device, inode, size, and times of its content and of its entry. One that can't be read is left
-    out: its questions end in a fault of their own.
+    A file is not read again if its device, inode, size, and modification and change times are those
+    of its last hash. A file that can't be read is omitted; its questions end in a fault of their
+    own.
 
     Args:
-        items: of the draw.
+        items: the sampled ones of the split.
         split: the folder of the split.
         known: hashes of an earlier call.
     """
@@ -165,12 +165,12 @@ def hash_data(items: Iterable[Sample], split: Path, known: DataHashes) -> DataHa
 
 
 def data_of(item: Sample, split: Path, hashes: DataHashes) -> dict[str, str]:
-    """Returns the sha256 of each data file of an item by its name, in the order of the task.
+    """Return the sha256 of each data file of a sample by its name, in the order of the task.
 
     Args:
-        item: of the draw.
+        item: one of the draw.
         split: the folder of the split.
-        hashes: what `hash_data` returned.
+        hashes: the result of `hash_data`.
     """
     root = split.resolve()
     names = [_name(file, root, item.task.id) for file in item.task.files]

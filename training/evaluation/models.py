@@ -1,12 +1,12 @@
-"""The models that an evaluation asks: a policy with a limit of turns at a time, and a value model.
+"""Models of an evaluation: a policy with a limit of concurrent turns, and a value model.
 
-A value model lies behind an address and says what the states of a search are worth.
-The protocol is one request: `POST URL` with `{"states": [[{"role": …, "content": …}, …], …]}`, each
-state the conversation that `training.collect_values` writes as `messages`. The reply is
-`{"values": [v, …]}`: one number for each state, from -1 (will fail) to 1 (will be right).
+A value model is reached at an address and estimates the values of a search's states.
+The protocol is one request: `POST URL` with `{"states": [[{"role": …, "content": …}, …], …]}`. Each
+state is the conversation that `training.collect_values` writes as `messages`. The reply is
+`{"values": [v, …]}`: one number for each state, from -1 (will fail) to 1 (will be correct).
 
-*Covered*: a reply of another shape, of another length or beyond the range is refused. *Not
-covered*: the states hold the questions and what cells printed, and go to whoever owns the address.
+*Covered*: a reply of another shape, of another length or out of range is refused. *Not covered*:
+the states contain the questions and the cells' outputs, and go to whoever owns the address.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ __all__ = ["BoundedPolicy", "ValueModel", "ValueModelError"]
 _TIMEOUT_S = 300.0
 _TRIES = 3
 _PAUSE_S = 1.0
-"""Before the second try; twice as long before the third."""
+"""Pause before the second request; twice as long before the third."""
 
 
 class BoundedPolicy:
-    """Implements `BatchPolicy`; a batch with more turns than there are places is split."""
+    """A `BatchPolicy` with a limit of concurrent turns; a larger batch is split."""
 
     def __init__(self, policy: Policy, at_once: int) -> None:
-        """Wraps a policy.
+        """Wrap a policy.
 
         Args:
             policy: the model.
-            at_once: turns that are drawn at the same time.
+            at_once: turns that are sampled at the same time.
         """
         self._policy = policy
         self._at_once = at_once
         self._places = asyncio.Semaphore(at_once)
-        self._door = asyncio.Lock()  # two batches that each hold half of the places wait for ever
+        self._door = asyncio.Lock()  # else two batches, each with half of the slots, deadlock
 
     @property
     def name(self) -> str:
@@ -56,12 +56,12 @@ class BoundedPolicy:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns one turn when its place is free."""
+        """Return one turn, sampled once a slot is free."""
         async with self._taken(1):
             return await self._policy.sample(request, on_text)
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns, as many at a time as there are places."""
+        """Return `count` turns, as many at a time as there are slots."""
         drawn: list[Completion] = []
         while len(drawn) < count:
             some = min(self._at_once, count - len(drawn))
@@ -84,23 +84,23 @@ class BoundedPolicy:
 
 
 class ValueModelError(PolicyError):
-    """The value model can't be asked, or its reply is no list of values."""
+    """The value model can't be reached, or its reply is not a list of values."""
 
 
 class ValueModel:
-    """Values of states, as `Search.values` takes them; an async context manager."""
+    """Values of states, for `Search.values`; an async context manager."""
 
     def __init__(self, url: str) -> None:
-        """Connects to nothing yet.
+        """Create the client without connecting.
 
         Args:
-            url: where states are posted, `http://…` or `https://…`.
+            url: the address that states are posted to, `http://…` or `https://…`.
         """
         self._url = url
         self._client = httpx2.AsyncClient(timeout=_TIMEOUT_S, trust_env=False)
 
     async def __aenter__(self) -> Self:
-        """Returns the model."""
+        """Return the model."""
         return self
 
     async def __aexit__(
@@ -109,19 +109,19 @@ class ValueModel:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Closes the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     @property
     def name(self) -> str:
-        """Its address, without what may be secret in it."""
+        """The address, without what may be secret in it."""
         return shown_address(self._url)
 
     async def __call__(self, trajectories: Sequence[Trajectory]) -> list[float]:
-        """Returns a value for each state, -1 to 1.
+        """Return a value for each state, from -1 to 1.
 
         Raises:
-            ValueModelError: it can't be reached, refuses, or does not reply with such values.
+            ValueModelError: the model can't be reached, refuses, or replies with no such values.
         """
         states = [[one.to_json() for one in shown_state(state)] for state in trajectories]
         response = await self._posted({"states": states})
@@ -153,7 +153,7 @@ class ValueModel:
                 or not isinstance(value, int | float)
                 or not -1 <= value <= 1
             ):
-                raise self._fault(f"replied with {value!r}, which is no number from -1 to 1")
+                raise self._fault(f"replied with {value!r}, which is not a number from -1 to 1")
         return [float(value) for value in values]
 
     def _fault(self, what: str) -> ValueModelError:

@@ -25,17 +25,17 @@ def open_pool(
     cells_at_once: int | None = None,
     make_installer: Callable[[], PackageInstaller] | None = None,
 ) -> AbstractAsyncContextManager[Pool]:
-    """Opens a pool; with `ray` one over the cluster of `RAY_ADDRESS`, or over this machine.
+    """Open a pool; with `ray`, one over the cluster of `RAY_ADDRESS`, or over this machine.
 
     Args:
         kind: one of `POOLS`.
-        settings: how much this machine takes on, or each node.
-        cells_at_once: cells that run at the same time, on each node; `None` for one a core.
-        make_installer: makes what installs packages that cells lack; `None` for nothing.
+        settings: the limits of this machine, or of each node.
+        cells_at_once: cells that run at the same time, on each node; `None` for one per core.
+        make_installer: creates the installer for packages that cells lack; `None` installs none.
 
     Raises:
         RayMissingError: Ray is not installed.
-        SandboxError: the cluster can't be reached, or no pool be started.
+        SandboxError: the cluster can't be reached, or no pool can be started.
         ValueError: there is no such kind.
     """
     if kind not in POOLS:
@@ -54,7 +54,7 @@ async def _ray_pool(
     *,
     cells_by_cores: bool,
 ) -> AsyncIterator[Pool]:
-    """A pool on each node; Ray is started here unless it runs in this process already."""
+    """Yield a pool over all nodes; Ray is started here unless it runs in this process already."""
     ray = load_ray()
     is_ours = not ray.is_initialized()
     if is_ours:

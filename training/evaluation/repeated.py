@@ -1,4 +1,4 @@
-"""Recorded cells that run again: the files that they read, and what they show otherwise."""
+"""Recorded cells that run again: the files that they read, and differences in what they show."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ __all__ = ["cell_difference", "recorded_files"]
 
 _SHOWN_CHARS = 1_000_000
 _OF_ONE_PROCESS = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]|/tmp/[^\s'\"]*")
-"""What two kernels show differently of the same: addresses, counts of cells, folders."""
+"""Text that differs between two kernels for the same cell: addresses, cell counts, folders."""
 
 
 def recorded_files(record: EvalRecord, finder: DataFinder) -> dict[str, Path]:
-    """Returns the data files of a recorded run by the names that its code reads them by.
+    """Return the data files of a recorded run by the names that its code reads them by.
 
     Args:
-        record: with its trajectory.
-        finder: looks in the folders of this machine.
+        record: the record, with its trajectory.
+        finder: searches the folders of this machine.
 
     Raises:
-        DataFileError: a file is not found; the message names it and the way out.
-        TrajectoryError: the record is compact, or not whole.
+        DataFileError: a file is not found; the message names it and what helps.
+        TrajectoryError: the record is compact or incomplete.
     """
     if not record.trajectory:
-        raise TrajectoryError(f"the record of {record.id} is compact and holds no run")
+        raise TrajectoryError(f"the record of {record.id} is compact and contains no run")
     files = Trajectory.from_json(record.trajectory).task.files
-    if not record.data:  # of an older release
+    if not record.data:  # written by an older release
         missing = next((file for file in files if not file.is_file()), None)
         if missing is not None:
             raise DataFileError(
@@ -50,12 +50,12 @@ def recorded_files(record: EvalRecord, finder: DataFinder) -> dict[str, Path]:
 
 
 def cell_difference(turn: int, before: CellResult, after: CellResult) -> str:
-    """Returns what a cell did otherwise when it ran again, for a person; empty where nothing was.
+    """Return how a cell differed when it ran again, for a person; empty without a difference.
 
     Args:
-        turn: its number, from 1.
-        before: as it was recorded.
-        after: as it ran again.
+        turn: the number of its turn, from 1.
+        before: the recorded result.
+        after: the result of the new run.
     """
     if before.status is not after.status:
         return f"the cell of turn {turn} ended as {after.status}, not {before.status}"

@@ -1,4 +1,4 @@
-"""What rollouts earn by the rules of a suite, for `rollout_group`."""
+"""Rewards of rollouts by the rules of a suite, for `rollout_group`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ __all__ = ["suite_reward"]
 
 
 def suite_reward(scorer: ScoringPool, item: Sample) -> GroupReward:
-    """Returns the reward of rollouts at an item: 1 for a right answer by our rules, otherwise 0.
+    """Return the reward function of a sample: 1 for a correct answer by our rules, else 0.
 
-    The suite scores in the processes of the scorer, so the event loop goes on meanwhile. An answer
-    that it can't score has no reward: the reward raises.
+    The suite scores in the processes of the scorer, so the event loop continues meanwhile. For an
+    answer that it can't score, the function raises.
 
     Args:
-        scorer: of the suite; open.
-        item: what was asked.
+        scorer: the suite's pool; open.
+        item: the question and its label.
     """
 
     async def reward(candidate: Candidate) -> float:

@@ -1,8 +1,8 @@
-"""Runs a suite through the product's own loop, so that it can be stopped and goes on.
+"""Evaluation of a suite through the product's own loop, which can be stopped and resumed.
 
-Every finished try is one line of `records.jsonl` at once; nothing of an unfinished one stays. What
-is missing is run when the same command comes again, and nothing else. Unanswered questions stay in
-the denominator.
+Every finished attempt becomes one line of `records.jsonl` at once; nothing of an unfinished one
+stays. The same command, run again, runs only the missing attempts. Unanswered questions stay in the
+denominator.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ __all__ = [
 ]
 
 _SEEDS_A_TRIAL = 100_000
-"""Between the seeds of two tries at a question: more than a strategy uses."""
+"""Distance between the seeds of two attempts at a question: more than a strategy uses."""
 _BREAKS = 2
-"""Answers of the model that may break off in a try; one more ends the run, which can go on."""
+"""Model replies that may break off in an attempt; one more ends the run, which can be resumed."""
 _RESULT = ("id", "trial", "correct", "strict_correct", "parts", "strict_parts", "grades",
            "failure", "answer", "turns", "cells", "tokens", "sampled_cells")  # fmt: skip
 _log = logging.getLogger(__name__)
@@ -73,7 +73,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EvalOptions:
-    """What to run and where to keep it."""
+    """Settings of an evaluation: what to run and where to keep it."""
 
     suite: Suite
     split: Path
@@ -82,49 +82,49 @@ class EvalOptions:
     levels: tuple[str, ...] = ()
     """Of the questions to draw from; empty for all."""
     seed: int = 7
-    """Of the draw of items; sampling starts from `run.seed`."""
+    """Seed of the draw of samples; turns are sampled from `run.seed` on."""
     trials: int = 1
-    """How often each item is tried."""
+    """Number of attempts at each sample."""
     strategy: Strategy = field(default_factory=React)
     collects: bool = False
-    """Whether a search is told which answers are right, to collect values and not to score."""
+    """Whether a search is shown which answers are correct, to collect values and not to score."""
     dialect: str = "markdown"
     simplifies: bool = False
     """Whether the model restates each task in short words before it works on it."""
     run: RunSettings = field(default_factory=RunSettings)
     at_once: int = 1
-    """Tries that go on at the same time."""
+    """Attempts that run at the same time."""
     places: Semaphore | None = None
-    """What evaluations beside it share: each try takes a place, in the order of asking."""
+    """Slots shared with parallel evaluations; each attempt takes one, first come, first served."""
     reader: ProfileReader | None = None
-    """Another thing that they share; open. `None` opens one for the run."""
+    """Open reader that parallel evaluations share; `None` opens one for the run."""
     score_seconds: float = 60.0
-    """What one score may take; beyond it, the try is unscored."""
+    """Seconds that one score may take; beyond that, the attempt is unscored."""
     salvages: bool = False
-    """Whether damaged lines of the records are set aside before the run goes on."""
+    """Whether damaged lines of the records are set aside before the run resumes."""
     judge: Judge | None = None
-    """For suites whose verdict needs a model."""
+    """Judge for suites whose verdict needs a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResumeState:
-    """Where a run stands when it begins, or goes on."""
+    """State of a run when it starts or resumes."""
 
     tries: tuple[tuple[Sample, int], ...]
-    """Each item of the draw with the number of a try, all first tries first."""
+    """Each sample of the draw with the number of an attempt, all first attempts first."""
     done: Mapping[tuple[str, int], EvalRecord]
-    """The outcomes that are there already, by id and try."""
+    """Outcomes that exist already, by id and attempt."""
     others: int
-    """Records of tries that are not in the draw."""
+    """Number of records of attempts that are not in the draw."""
     questions: str
-    """Fingerprint of the split's questions, with what is expected."""
+    """Fingerprint of the split's questions and expected answers."""
     data: DataHashes
     """Hashes of the data files of the draw."""
     salvaged: Salvaged | None = None
-    """What was set aside of the records, where that was asked for."""
+    """Result of setting damaged records aside; `None` if that was not requested."""
 
     def refuse_others(self, folder: Path) -> None:
-        """Every record of a folder counts in its report, so none may be of another draw.
+        """Refuse records of another draw, because every record of a folder counts in its report.
 
         Raises:
             UsageError: there are such records.
@@ -138,22 +138,22 @@ class ResumeState:
 
     @property
     def wanted(self) -> set[tuple[str, int]]:
-        """The draw, by id and try."""
+        """The draw, by id and attempt."""
         return _keys(self.tries)
 
     @property
     def to_do(self) -> list[tuple[Sample, int]]:
-        """The tries that are still to be made."""
+        """Attempts that are still to be made."""
         return [one for one in self.tries if (one[0].task.id, one[1]) not in self.done]
 
 
 def resume_state_of(options: EvalOptions) -> ResumeState:
-    """Returns where a run stands; damaged records are set aside where the options say so.
+    """Return the state of a run; set damaged records aside if the options say so.
 
     Raises:
-        RecordError: the split is not as the suite needs it.
-        ValueError: the file of records is broken; the message names the line and the way out.
-        OSError: the records can't be read, or damaged ones not set aside.
+        RecordError: the split is not in the form that the suite needs.
+        ValueError: the file of records is broken; the message names the line and what helps.
+        OSError: the records can't be read, or damaged ones can't be set aside.
     """
     items = options.suite.load(options.split)
     drawn = draw(items, options.limit, options.seed, options.levels)
@@ -188,24 +188,24 @@ async def evaluate(
     on_record: Callable[[EvalRecord], None] = lambda _: None,
     on_start: Callable[[ResumeState], None] = lambda _: None,
 ) -> list[EvalRecord]:
-    """Returns the records of all tries, in the order of the draw.
+    """Return the records of all attempts, in the order of the draw.
 
-    Those made by an earlier call come without trajectories, which are in the file.
+    Records of an earlier call come without trajectories, which are in the file.
 
     Args:
         options: what to run.
         policy: the model.
-        pool: where cells run; open.
-        on_record: gets each record that is new.
-        on_start: gets where the run stands before anything is tried; it may raise to refuse.
+        pool: runs the cells; open.
+        on_record: called with each new record.
+        on_start: called with the state of the run before the first attempt; may raise to refuse.
 
     Raises:
-        RecordError: the split is not as the suite needs it.
-        SuiteError: the suite could not score an answer; what is done so far is kept.
-        UsageError: another evaluation is at work in the folder.
-        PolicyError: the model can't be reached; what is done so far is kept.
+        RecordError: the split is not in the form that the suite needs.
+        SuiteError: the suite could not score an answer; the records so far are kept.
+        UsageError: another evaluation is running in the folder.
+        PolicyError: the model can't be reached; the records so far are kept.
         SandboxError: no cell can be run; likewise.
-        JudgeUnreachableError: the judge can't be asked, or its replies not kept; likewise.
+        JudgeUnreachableError: the judge can't be reached, or its replies can't be kept; likewise.
     """
     with folder_lock(options.out, "evaluation"):
         resume_state = resume_state_of(options)
@@ -245,9 +245,10 @@ async def _evaluate(
 
 
 class _Waiting:
-    """Tries that wait, grouped by their files.
+    """Attempts that wait, grouped by their files.
 
-    A worker gets all tries at the same files in a row. The server has then read their description.
+    A worker gets all attempts on the same files in a row. The model's server has then read the
+    description of these files already.
     """
 
     def __init__(self, tries: Iterable[tuple[Sample, int]]) -> None:
@@ -258,7 +259,7 @@ class _Waiting:
         self._begun: list[deque[tuple[Sample, int]]] = []
 
     def of_one_worker(self) -> Iterator[tuple[Sample, int]]:
-        """Yields group after group; where none waits, what is left of the longest begun one."""
+        """Yield group after group; if none waits, the rest of the longest group in progress."""
         while self._waiting or any(self._begun):
             if self._waiting:
                 self._begun.append(self._waiting.popleft())
@@ -271,7 +272,7 @@ class _Waiting:
 
 @dataclass(frozen=True, slots=True)
 class _Means:
-    """What all tries share; all of it is open."""
+    """Resources that all attempts share, each of them open."""
 
     policy: Policy
     pool: Pool
@@ -284,21 +285,21 @@ def _scores_at_once(tries_at_once: int) -> int:
 
 
 def item_folder(run: Path, name: str, trial: int) -> Path:
-    """Returns where the files of a try lie.
+    """Return the folder with the files of an attempt.
 
     Args:
         run: the run's folder.
-        name: the id of the item.
+        name: the id of the sample.
         trial: counted from 0.
     """
     safe = re.sub(r"[^\w.-]", "_", name)
-    if safe != name:  # another name may look the same without its signs
+    if safe != name:  # another name may become the same once its signs are replaced
         safe = f"{safe}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     return run / "items" / safe / str(trial)
 
 
 async def _unbroken(item: Sample, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
-    """A try, begun again with the same seeds where an answer of the model broke off."""
+    """Return the record of an attempt, restarted with the same seeds if a model reply broke off."""
     for _ in range(_BREAKS):
         with suppress(StreamBrokenError):
             return await _try(item, trial, options, means)
@@ -307,7 +308,7 @@ async def _unbroken(item: Sample, trial: int, options: EvalOptions, means: _Mean
 
 async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) -> EvalRecord:
     folder = item_folder(options.out, item.task.id, trial)
-    shutil.rmtree(folder, ignore_errors=True)  # what a try left that was broken off
+    shutil.rmtree(folder, ignore_errors=True)  # files of an attempt that was interrupted
     folder.mkdir(parents=True)
     context = RolloutContext(
         item.task,
@@ -357,14 +358,14 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
 
 
 def _place_for(file: Path) -> Path:
-    """The place of a file of ours, where a cell may have made a folder of that name."""
+    """Return a free path for a file of ours; a cell may have created a folder of that name."""
     if file.is_dir():
         shutil.rmtree(file)
     return file
 
 
 def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringPool) -> Strategy:
-    """The strategy; one that collects learns 1 for a right answer and -1 for a wrong one."""
+    """Return the strategy; one that collects gets 1 for a correct answer, -1 for a wrong one."""
     if not options.collects or not isinstance(options.strategy, Search):
         return options.strategy
 
@@ -375,17 +376,17 @@ def _strategy(item: Sample, options: EvalOptions, folder: Path, scorer: ScoringP
 
 
 def _unread(context: RolloutContext, why: str) -> Solution:
-    """What remains of a try whose data can't be read, or whose answers can't be compared."""
+    """Return the solution of an attempt with unreadable data or answers that can't be compared."""
     ended = replace(context.start, stop=StopReason.FAULT, stop_detail=why)
     return Solution(0, (Candidate(ended, context.folder),), None, 0, 0, 0)
 
 
 def outcome_of(candidate: Candidate, folder: Path) -> Outcome:
-    """Returns what a candidate left; one without files has a folder that is not there.
+    """Return the outcome of a candidate; without files, its folder does not exist.
 
     Args:
         candidate: a run that ended.
-        folder: of the try.
+        folder: the folder of the attempt.
     """
     return Outcome(candidate.trajectory.answer or "", candidate.folder or folder / "nothing")
 
@@ -399,7 +400,7 @@ async def _score(
 
 
 def write_results(records: Sequence[EvalRecord], path: Path) -> None:
-    """Writes what came out, without clock times: the same bytes for the same draws of the model."""
+    """Write the results without clock times: the same bytes for the same draws of the model."""
     write_lines(map(_result, records), path)
 
 

@@ -1,8 +1,8 @@
-"""Scores beside the evaluation: the event loop that watches the sandbox never waits for one.
+"""Scoring in separate processes, so that the event loop that watches the sandbox never waits.
 
-A suite reads what a model wrote, which may be long or made to be slow to read. So it scores in
+A suite reads what a model wrote, which may be long or crafted to be slow to read. So it scores in
 processes of its own, which stay warm. A score that takes too long, or that ends its process, is a
-`ScoringError`: no verdict, neither right nor wrong. The next one gets a new process.
+`ScoringError`: no verdict, neither correct nor wrong. The next score gets a new process.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from training.suites.suite import ItemScore, Outcome, Sample, Suite
 __all__ = ["ScoringError", "ScoringPool", "SuiteError"]
 
 _START_S = 120.0
-"""For a process to come up: it imports the suite, on a machine that may be busy."""
+"""Limit for a process to start: it imports the suite, on a machine that may be busy."""
 _GONE_S = 5.0
-"""For a process to be gone once its line is."""
+"""Limit for a process to exit once its connection is gone."""
 _CODE = """\
 import json, sys
 sys.path[:] = json.loads(sys.argv[2])
@@ -41,27 +41,27 @@ serve(int(sys.argv[1]))
 
 
 class SuiteError(DmJupyterError):
-    """A suite could not score an answer: a fault of its own, and no verdict on the answer."""
+    """A suite could not score an answer: a fault of the suite, not a verdict on the answer."""
 
 
 class ScoringError(DmJupyterError):
-    """A score took too long, needed too much memory or ended its process: there is no verdict."""
+    """No verdict: a score took too long, needed too much memory or ended its process."""
 
 
 class ScoringPool:
-    """Processes that score the answers to one suite's items; an async context manager.
+    """Processes that score the answers to one suite's samples; an async context manager.
 
-    They start when the first score is asked for. `score_now` and `agree_now` may be called from
-    any thread but that of an event loop.
+    They start with the first score. `score_now` and `agree_now` may be called from any thread
+    except that of an event loop.
     """
 
     def __init__(self, suite: Suite, limit_s: float, processes: int = 1) -> None:
-        """Starts nothing yet.
+        """Configure the pool without starting a process.
 
         Args:
-            suite: what scores; it and its labels must be what `pickle` takes.
-            limit_s: what one score may take.
-            processes: scores at the same time.
+            suite: the suite that scores; `pickle` must be able to store it and its labels.
+            limit_s: the seconds that one score may take.
+            processes: the number of scores at the same time.
         """
         self._suite = suite
         self._limit_s = limit_s
@@ -74,7 +74,7 @@ class ScoringPool:
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        """Returns the pool."""
+        """Return the pool."""
         return self
 
     async def __aexit__(
@@ -83,16 +83,16 @@ class ScoringPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends all processes at once, whatever they are at."""
+        """End all processes at once, whatever they are doing."""
         self.close()
 
     def close(self) -> None:
-        """Ends all processes; whoever still waits for a score gets a `ScoringError`."""
+        """End all processes; callers that still wait for a score get a `ScoringError`."""
         with self._lock:
             self._is_closed = True
             running = list(self._running)
         for worker in running:
-            worker.kill()  # who waits for it closes the line, of which it still reads
+            worker.kill()  # the thread that waits for it still reads the connection, and closes it
         self._threads.shutdown(wait=False, cancel_futures=True)
         for _ in range(self._free.qsize()):
             with suppress(Empty):
@@ -100,20 +100,20 @@ class ScoringPool:
                 self._free.put(None)
 
     async def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict on an answer; other tasks go on meanwhile.
+        """Return the verdict on an answer, without blocking the event loop.
 
         Raises:
-            ScoringError: there is none; the message says why and what helps.
+            ScoringError: there is no verdict; the message says why and what helps.
             SuiteError: the suite made a mistake, or its process did not start.
         """
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, self.score_now, item, outcome)
 
     def score_now(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict on an answer; waits for it.
+        """Return the verdict on an answer, blocking until it is there.
 
         Raises:
-            ScoringError: there is none; the message says why and what helps.
+            ScoringError: there is no verdict; the message says why and what helps.
             SuiteError: the suite made a mistake, or its process did not start.
         """
         what = f"score the answer to {item.task.id}"
@@ -124,10 +124,10 @@ class ScoringPool:
         return found
 
     def agree_now(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Returns whether two answers say the same; waits for it.
+        """Return whether two answers say the same, blocking until that is known.
 
         Raises:
-            ScoringError: nobody knows; the message says why and what helps.
+            ScoringError: they could not be compared; the message says why and what helps.
             SuiteError: the suite made a mistake, or its process did not start.
         """
         what = f"compare two answers to {item.task.id}"
@@ -202,7 +202,7 @@ class ScoringPool:
 
 
 class _LostError(Exception):
-    """A worker is of no use any more; the message says how it ended."""
+    """A worker is no longer usable; the message says how it ended."""
 
     def __init__(self, how: str, *, is_late: bool = False) -> None:
         super().__init__(how)
@@ -210,7 +210,7 @@ class _LostError(Exception):
 
 
 class _Worker:
-    """One process, and the line to it."""
+    """One process and the connection to it."""
 
     def __init__(self) -> None:
         ours, theirs = socket.socketpair()
@@ -226,7 +226,7 @@ class _Worker:
         self._killing = threading.Lock()
 
     def set_up(self, setup: Setup) -> ScoringReply:
-        """Gives the process its suite; returns what it made of it."""
+        """Send the process its suite and return its reply."""
         return self._exchange(setup, _START_S)
 
     def ask(
@@ -236,7 +236,7 @@ class _Worker:
         outcomes: tuple[Outcome, ...],
         limit_s: float,
     ) -> ScoringReply:
-        """Returns what came of a request; an item goes over once, for its label may be large."""
+        """Return the reply to a request; a sample is sent once, because its label may be large."""
         name = item.task.id
         request: ScoringRequest = (kind, name, None if name in self._known else item, outcomes)
         reply = self._exchange(request, limit_s)
@@ -259,7 +259,7 @@ class _Worker:
         return reply
 
     def _ending(self) -> str:
-        """How the process ended, in words."""
+        """Return how the process ended, in words."""
         try:
             code = self._process.wait(_GONE_S)
         except subprocess.TimeoutExpired:
@@ -267,12 +267,12 @@ class _Worker:
         return f"exit code {code}" if code >= 0 else f"{signal.strsignal(-code)}"
 
     def kill(self) -> None:
-        """Kills the process; more than once does no harm, and neither does another thread."""
+        """Kill the process; safe to call repeatedly and from another thread."""
         with self._killing:
             self._process.kill()
             self._process.wait()
 
     def end(self) -> None:
-        """Kills the process and closes the line; for the thread that asks it."""
+        """Kill the process and close the connection; for the thread that asks it."""
         self.kill()
         self._line.close()

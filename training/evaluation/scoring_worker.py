@@ -1,9 +1,9 @@
-"""The process in which a suite scores answers: one request at a time, until its parent goes.
+"""The process in which a suite scores answers, one at a time, until its parent disconnects.
 
-*Covered*: a score that takes too long ends this process, also when the parent was killed: the
-system's alarm does it, since code that keeps the interpreter to itself notices nothing else.
-Short of memory, the system ends this process before the sandbox's and the evaluation's own.
-*Not covered*: a suite is trusted code. It may read and write what the person may.
+*Covered*: a score that takes too long ends this process, even if the parent was killed. The
+system's alarm does it, because code that blocks the interpreter notices nothing else.
+When memory is short, the system ends this process before the sandbox's and the evaluation's own.
+*Not covered*: a suite is trusted code. It may read and write whatever the person may.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from training.suites.suite import Outcome, Sample, Suite
 __all__ = ["ScoringReply", "ScoringRequest", "Setup", "serve"]
 
 _GRACE_S = 5.0
-"""After the parent's own limit: the parent is the one to say what happened."""
+"""Grace period after the parent's own limit, so that the parent can report what happened."""
 
 Setup = tuple[Suite, float]
-"""The first message: the suite, and the limit of a request in seconds."""
+"""First message: the suite, and the limit of a request in seconds."""
 ScoringRequest = tuple[Literal["score", "agree"], str, Sample | None, tuple[Outcome, ...]]
-"""What is asked, the item's id, the item itself the first time, and the outcomes."""
+"""Kind of request, id of the sample, the sample itself the first time, and the outcomes."""
 ScoringReply = tuple[Literal["done", "failed", "memory"], Any]
-"""What came of a message; with `failed` the error in words."""
+"""Status and result of a message; with `failed`, the result is the error in words."""
 
 
 def serve(descriptor: int) -> None:
-    """Answers what comes through a connection until its other end is closed.
+    """Answer the requests from a connection until its other end is closed.
 
     Args:
-        descriptor: of the connection; this process inherited it.
+        descriptor: the file descriptor of the connection, inherited by this process.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this one
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
@@ -72,7 +72,7 @@ def _verdict(suite: Suite, items: dict[str, Sample], request: ScoringRequest) ->
 
 
 def _reply_to(compute: Callable[[], object]) -> ScoringReply:
-    """The boundary around the suite's own code."""
+    """Return the reply for a call; the error boundary around the suite's own code."""
     try:
         return "done", compute()
     except (EOFError, ConnectionError):

@@ -41,15 +41,15 @@ __all__ = ["print_summary", "summary_of", "write_summary"]
 _Figures = Callable[[Sequence[EvalRecord], Rules], dict[str, Any]]
 
 DIGITS = 6
-"""Of every fraction that is kept."""
+"""Decimal places of every fraction that is kept."""
 
 
 def summary_of(records: Sequence[EvalRecord], price: Price | None = None) -> dict[str, Any]:
-    """Returns every figure of a run as plain JSON values.
+    """Return every figure of a run as plain JSON values.
 
     Args:
-        records: of one try or of several at each question.
-        price: of the tokens; without one there are no costs in dollars.
+        records: the records of one or several attempts at each question.
+        price: the price of the tokens; without one there are no costs in dollars.
     """
     mended = self_debugging(records)
     summary = {
@@ -71,23 +71,23 @@ def summary_of(records: Sequence[EvalRecord], price: Price | None = None) -> dic
 
 
 def write_summary(records: Sequence[EvalRecord], path: Path, price: Price | None = None) -> None:
-    """Writes the figures as JSON, all at once.
+    """Write the figures as JSON, atomically.
 
     Raises:
-        OSError: the file can't be written; an old one is then as it was.
+        OSError: the file can't be written; an existing one is unchanged.
     """
     write_json(summary_of(records, price), path)
 
 
 def print_summary(records: Sequence[EvalRecord], price: Price | None = None) -> None:
-    """Prints the figures as tables."""
+    """Print the figures as tables."""
     console = wide_console()
     for table in tables_of(summary_of(records, price)):
         console.print(table)
 
 
 def _rounded(value: Any) -> Any:
-    """Returns a JSON value with its fractions rounded, so that files of two runs compare well."""
+    """Return a JSON value with rounded fractions, so that files of two runs compare well."""
     if isinstance(value, float):
         return round(value, DIGITS)
     if isinstance(value, Mapping):
@@ -127,7 +127,7 @@ def _any_try(records: Sequence[EvalRecord], rules: Rules) -> dict[str, Any]:
 
 
 def _mean(values: Sequence[float]) -> dict[str, Any]:
-    """Of one value a question."""
+    """Return the mean and interval of values, one per question."""
     return {"share": sum(values) / len(values), "interval": share_interval(values)}
 
 

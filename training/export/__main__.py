@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 async def _exported(record: EvalRecord, dialect: str) -> _Row:
     if not record.trajectory:
-        return _Row(record, None, "the record is compact and holds no run")
+        return _Row(record, None, "the record is compact and contains no run")
     try:
         return _Row(record, await export(Trajectory.from_json(record.trajectory), dialect))
     except UnrenderableTurnError as error:

@@ -133,8 +133,8 @@ def _reformat_line(rows: Sequence[JudgedRecord], total: int) -> str:
     ours = sum(row.reformatted_right is True for row in rows)
     changed = sum(row.reformatted not in {None, row.answer} for row in rows)
     return (
-        f"reformatted: strict {strict}, ours {ours} of {total} ({changed} answers written anew; "
-        f"{failed} could not be, and are not right here)"
+        f"reformatted: strict {strict}, ours {ours} of {total} ({changed} answers rewritten; "
+        f"{failed} could not be and count as wrong here)"
     )
 
 

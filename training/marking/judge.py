@@ -173,7 +173,9 @@ def read_reason(reply: str) -> str:
 def _number(name: str, text: str, scale: Scale, *, is_whole: bool) -> float:
     low, high = scale
     if _NUMBER.fullmatch(text) is None:
-        raise UnusableReplyError(f"{_tag(name)} holds {text[:40]!r}, which is no plain number")
+        raise UnusableReplyError(
+            f"{_tag(name)} contains {text[:40]!r}, which is not a plain number"
+        )
     number = float(text)
     if not low <= number <= high:
         raise UnusableReplyError(f"{_tag(name)} holds {text}, and must be {low:g} to {high:g}")

@@ -1,1 +1,1 @@
-"""What is counted over the records of a run: pure functions, one idea a file."""
+"""Figures computed from the records of a run: pure functions, one idea a file."""

@@ -1,11 +1,11 @@
-"""How much of a run is right: by question, sub-answer, part and try.
+"""Accuracy of a run: by question, sub-answer, part and attempt.
 
-Every question counts once, however often it was tried.
+Every question counts once, regardless of its number of attempts.
 
-The formulas of sub-answers are those of InfiAgent-DABench (arXiv 2401.05507) and of the scorer
-published with it. Deviates: that one leaves the sub-answers of unanswered questions out; here a run
-without an answer is wrong in all its parts, and one whose parts are not known counts as one wrong
-part. Test: `test_the_three_accuracies_by_hand`.
+The sub-answer formulas are those of InfiAgent-DABench (arXiv 2401.05507) and of its published
+scorer. Deviates: that scorer omits the sub-answers of unanswered questions. Here, a run without an
+answer is wrong in all its parts, and one whose parts are unknown counts as one wrong part. Test:
+`test_the_three_accuracies_by_hand`.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ __all__ = [
 ]
 
 Rules = Literal["strict", "ours"]
-"""By whose rules: the benchmark's own, or ours."""
+"""Rules of scoring: the benchmark's own, or ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much of something is so."""
+    """Share of runs for which a condition is true."""
 
     questions: int
     runs: int
-    """The tries at these questions together."""
+    """Attempts at these questions, all together."""
     right: float
-    """Of how many runs it is so."""
+    """Number of runs for which the condition is true."""
     share: float
-    """The mean over questions of the share of tries; 0 where there are no questions."""
+    """Mean over questions of the share of attempts; 0 without questions."""
     interval: Interval
-    """95 %, over questions."""
+    """95 % interval, over questions."""
 
 
 def by_question(records: Sequence[EvalRecord]) -> dict[str, list[EvalRecord]]:
-    """Returns the tries at each question, in the order of the records."""
+    """Return the attempts at each question, in the order of the records."""
     tries: dict[str, list[EvalRecord]] = defaultdict(list)
     for record in records:
         tries[record.id].append(record)
@@ -70,19 +70,19 @@ def by_question(records: Sequence[EvalRecord]) -> dict[str, list[EvalRecord]]:
 def question_means(
     records: Sequence[EvalRecord], value: Callable[[EvalRecord], float]
 ) -> list[float]:
-    """Returns one number a question: the mean of a value over its tries."""
+    """Return one number per question: the mean of a value over its attempts."""
     return [sum(map(value, tries)) / len(tries) for tries in by_question(records).values()]
 
 
 def share_of(records: Sequence[EvalRecord], value: Callable[[EvalRecord], float]) -> Share:
-    """Returns the share of what is so.
+    """Return the share of records for which a condition is true.
 
-    With the same number of tries at every question it is the mean of the tries' shares, which is
-    pass@1. Test: `test_every_question_counts_once_however_often_it_was_tried`.
+    With the same number of attempts at every question, it is the mean share over attempts: pass@1.
+    Test: `test_every_question_counts_once_however_often_it_was_tried`.
 
     Args:
-        records: what to count; a run without an answer is one of them.
-        value: whether it is so of a record, or a share between 0 and 1.
+        records: the records to count, those of runs without an answer included.
+        value: whether the condition is true for a record, or a share between 0 and 1.
     """
     means = question_means(records, value)
     return Share(
@@ -95,39 +95,39 @@ def share_of(records: Sequence[EvalRecord], value: Callable[[EvalRecord], float]
 
 
 def is_right(record: EvalRecord, rules: Rules) -> bool:
-    """Returns whether the answer is right by these rules."""
+    """Return whether the answer is correct by these rules."""
     return record.strict_correct if rules == "strict" else record.correct
 
 
 def parts_of(record: EvalRecord, rules: Rules) -> Mapping[str, bool]:
-    """Returns the verdict on each part; ours where the suite has no strict one of its own."""
+    """Return the verdict on each part; ours if the suite has no strict verdict of its own."""
     return record.strict_parts or record.parts if rules == "strict" else record.parts
 
 
 def has_sub_answers(records: Sequence[EvalRecord]) -> bool:
-    """Returns whether parts are sub-answers, all of which must be right, and some have several.
+    """Return whether parts are sub-answers that must all be correct, and some records have several.
 
-    Where parts are ways to be right instead, shares of them say nothing.
+    If parts are alternative ways to be correct instead, their shares mean nothing.
     """
     judged = [record for record in records if record.parts]
     return any(len(record.parts) > 1 for record in judged) and all(map(_are_answers, judged))
 
 
 def abq(records: Sequence[EvalRecord], rules: Rules) -> Share:
-    """Returns the accuracy by question: the share of questions whose every sub-answer is right."""
+    """Return the accuracy by question: the share of questions with all sub-answers correct."""
     return share_of(records, lambda record: _all_right(parts_of(record, rules)))
 
 
 def pasq(records: Sequence[EvalRecord], rules: Rules) -> Share:
-    """Returns the proportional accuracy by sub-question.
+    """Return the proportional accuracy by sub-question.
 
-    It is the mean over questions of the share of their sub-answers that are right.
+    It is the mean over questions of the share of their correct sub-answers.
     """
     return share_of(records, lambda record: _share_right(parts_of(record, rules)))
 
 
 def uasq(records: Sequence[EvalRecord], rules: Rules) -> float:
-    """Returns the uniform accuracy by sub-question: right sub-answers among all sub-answers.
+    """Return the uniform accuracy by sub-question: correct sub-answers among all sub-answers.
 
     A question counts as often as it has sub-answers.
     """
@@ -137,13 +137,13 @@ def uasq(records: Sequence[EvalRecord], rules: Rules) -> float:
 
 
 def uasq_interval(records: Sequence[EvalRecord], rules: Rules) -> Interval | None:
-    """Returns the 95 % interval of `uasq`: questions are drawn, each with all its sub-answers."""
+    """Return the 95 % interval of `uasq`, drawing questions with all their sub-answers."""
     counts = _counts_of_each(records, rules)
     return ratio_bootstrap([right for right, _ in counts], [asked for _, asked in counts])
 
 
 def _counts_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[tuple[int, int]]:
-    """Of each question, the sub-answers that are right and those there are, all tries together."""
+    """Return the correct and all sub-answers of each question, its attempts summed."""
     counts = []
     for tries in by_question(records).values():
         parts = [parts_of(record, rules) for record in tries]
@@ -167,14 +167,14 @@ def _share_right(parts: Mapping[str, bool]) -> float:
 
 
 def pass_at(k: int, tries: int, right: int) -> float:
-    """Returns the chance that k tries, drawn from all without replacement, hold a right one.
+    """Return the chance that k attempts, drawn without replacement, include a correct one.
 
-    The unbiased estimator 1 - C(n - c, k) / C(n, k) for n tries, c of them right: Chen et al. 2021
-    (arXiv 2107.03374) §2.1. It is computed as 1 - product of (1 - k / i) for i from n - c + 1 to n,
-    which overflows nowhere. Test: `test_pass_at_by_hand`.
+    The unbiased estimator 1 - C(n - c, k) / C(n, k) for n attempts, c of them correct: Chen et al.
+    2021 (arXiv 2107.03374) §2.1. It is computed as 1 - product of (1 - k / i) for i from n - c + 1
+    to n, which never overflows. Test: `test_pass_at_by_hand`.
 
     Raises:
-        ValueError: k is not between 1 and the tries, or more are right than there are.
+        ValueError: k is not between 1 and `tries`, or `right` is not between 0 and `tries`.
     """
     if not 1 <= k <= tries:
         raise ValueError(f"pass@{k} needs 1 <= k <= {tries}, the tries at the question")
@@ -186,10 +186,10 @@ def pass_at(k: int, tries: int, right: int) -> float:
 
 
 def pass_of_each(k: int, records: Sequence[EvalRecord], rules: Rules) -> list[float]:
-    """Returns pass@k of each question; with k = 1, the share of its tries that are right.
+    """Return pass@k of each question; with k = 1, the share of its correct attempts.
 
     Raises:
-        ValueError: a question has fewer than k tries.
+        ValueError: a question has fewer than k attempts.
     """
     return [
         pass_at(k, len(tries), sum(is_right(one, rules) for one in tries))
@@ -198,9 +198,9 @@ def pass_of_each(k: int, records: Sequence[EvalRecord], rules: Rules) -> list[fl
 
 
 def any_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[float]:
-    """Returns 1 for each question that any of its tries solved, else 0: the union is their mean.
+    """Return 1 for each question that any attempt solved, else 0; their mean is the union.
 
-    It equals pass@k where every question has k tries.
+    The union equals pass@k if every question has k attempts.
     """
     return [
         float(any(is_right(one, rules) for one in tries)) for tries in by_question(records).values()
@@ -208,15 +208,15 @@ def any_of_each(records: Sequence[EvalRecord], rules: Rules) -> list[float]:
 
 
 def reported_ks(records: Sequence[EvalRecord]) -> list[int]:
-    """Returns the k to report: the powers of two, and the fewest tries that a question has."""
+    """Return the k to report: powers of two, and the fewest attempts at any question."""
     fewest = min(map(len, by_question(records).values()), default=0)
     return sorted({2**power for power in range(fewest.bit_length())} | {fewest} - {0})
 
 
 def part_shares(records: Sequence[EvalRecord]) -> dict[str, Share]:
-    """Returns of how many runs each part is so, such as a published rule beside ours.
+    """Return the share of runs that meet each part, such as a published rule beside ours.
 
-    Parts that only some questions have are left out; a run without any verdict counts as wrong.
+    Parts that only some questions have are omitted. A run without any verdict counts as wrong.
     """
     judged = [list(record.parts) for record in records if record.parts]
     common = [name for name in judged[0] if all(name in one for one in judged)] if judged else []

@@ -1,7 +1,7 @@
-"""How far a share of a sample may be from that of all such questions: 95 % intervals.
+"""95 % intervals: how far a sample's share may be from that of all such questions.
 
-The unit is the question and never the try: tries at one question resemble each other, and counting
-them as independent makes an interval too narrow.
+The unit is the question, never the attempt. Attempts at one question resemble each other, and
+counting them as independent makes an interval too narrow.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import numpy as np
 __all__ = ["FEW_QUESTIONS", "Interval", "bootstrap", "ratio_bootstrap", "share_interval", "wilson"]
 
 Interval = tuple[float, float]
-"""The lower and the upper end."""
+"""Lower and upper end."""
 
 FEW_QUESTIONS = 20
-"""Below, a bootstrap is too narrow (`test_a_bootstrap_of_few_questions_is_too_narrow`)."""
+"""Below it, a bootstrap is too narrow (`test_a_bootstrap_of_few_questions_is_too_narrow`)."""
 RESAMPLES = 10_000
 BATCH = 1_000
-"""Resamples drawn at once; bounds the memory that a large suite takes."""
+"""Resamples drawn at once; bounds the memory for a large suite."""
 Z_95 = 1.959964
 
 
 def wilson(right: float, total: int) -> Interval:
-    """Returns the interval of a share, both ends between 0 and 1.
+    """Return the interval of a share, both ends between 0 and 1.
 
     Wilson 1927, "Probable inference, the law of succession, and statistical inference", JASA 22.
-    Deviates: `right` may be a sum of shares, one a question. No variable between 0 and 1 spreads
-    more than a yes or no of the same mean, so the interval is then rather too wide than too narrow.
+    Deviates: `right` may be a sum of shares, one per question. No variable between 0 and 1 spreads
+    more than a yes or no of the same mean, so the interval is then too wide rather than too narrow.
     Test: `test_wilson_by_hand`.
     """
     if total == 0:
@@ -42,15 +42,15 @@ def wilson(right: float, total: int) -> Interval:
 
 
 def bootstrap(values: Sequence[float], seed: int = 0) -> Interval | None:
-    """Returns the percentile interval of the mean of values, one value a question.
+    """Return the percentile interval of the mean of values, one value per question.
 
-    Efron 1979, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7: as many
-    questions as there are are drawn with replacement, 10,000 times, and the interval holds the
-    middle 95 % of the means. `None` where all values are the same: they don't say how such values
-    spread. Test: `test_bootstrap_by_hand`.
+    Efron 1979, "Bootstrap methods: another look at the jackknife", Annals of Statistics 7. n of the
+    n questions are drawn with replacement, 10,000 times; the interval contains the middle 95 % of
+    the means. `None` if all values are equal, because they don't show how such values spread. Test:
+    `test_bootstrap_by_hand`.
 
     Args:
-        values: one a question, its tries averaged.
+        values: one per question, its attempts averaged.
         seed: of the draws; the same seed gives the same interval.
 
     Raises:
@@ -64,18 +64,18 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> Interval | None:
 def ratio_bootstrap(
     values: Sequence[float], sizes: Sequence[int], seed: int = 0
 ) -> Interval | None:
-    """Returns the percentile interval of a ratio of sums, each question drawn with its size.
+    """Return the percentile interval of a ratio of sums, drawing each question with its size.
 
-    `None` where the ratio is the same at every question; see `bootstrap`, which has sizes of 1.
+    `None` if the ratio is the same at every question. `bootstrap` is the case of all sizes 1.
 
     Args:
-        values: one a question.
-        sizes: what the values are out of, each above zero.
+        values: the numerators, one per question.
+        sizes: the denominators, each above zero.
         seed: of the draws; the same seed gives the same interval.
     """
     if len({value / size for value, size in zip(values, sizes, strict=True)}) < 2:
         return None
-    # Sorted: the interval must not depend on which question was done first.
+    # Sorted: the interval must not depend on the order in which questions finished.
     sample, weights = np.asarray(sorted(zip(values, sizes, strict=True)), dtype=float).T
     draws = np.random.default_rng(seed)
     ratios = []
@@ -87,10 +87,10 @@ def ratio_bootstrap(
 
 
 def share_interval(shares: Sequence[float]) -> Interval:
-    """Returns the interval of the mean of shares, one a question, each between 0 and 1.
+    """Return the interval of the mean of shares, one per question, each between 0 and 1.
 
-    Wilson where each is 0 or 1, as with one try a question; a bootstrap over questions elsewhere,
-    except where it fails: with few questions, or shares that are all the same.
+    Wilson if each share is 0 or 1, as with one attempt per question; otherwise a bootstrap over
+    questions. Where that fails, with few questions or equal shares, Wilson again.
     """
     by_count = wilson(math.fsum(shares), len(shares))
     if set(shares) <= {0, 1} or len(shares) < FEW_QUESTIONS:

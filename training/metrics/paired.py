@@ -1,4 +1,4 @@
-"""Two runs at the same questions: which verdicts belong together, and whether one run is better."""
+"""Two runs on the same questions: their verdicts matched, and whether one run is better."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ __all__ = [
 ]
 
 By = Literal["question", "try"]
-"""Match all tries at a question together, or each try with the other run's of the same number."""
+"""Match all attempts at a question together, or each with the other run's of the same number."""
 Key = tuple[str, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What two runs made of the same question, or of the same try at it."""
+    """Records of two runs on the same question, or on the same attempt at it."""
 
     id: str
     trial: int | None
-    """From 0; `None` where it stands for all tries at the question."""
+    """Number of the attempt, from 0; `None` for all attempts at the question."""
     first: tuple[EvalRecord, ...]
     second: tuple[EvalRecord, ...]
     rules: Rules
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The share of tries that are right, in the first run and in the second."""
+        """Share of correct attempts, in the first run and in the second."""
         return self._share(self.first), self._share(self.second)
 
     @property
     def change(self) -> float:
-        """By how much the second run's share is larger."""
+        """The second run's share minus the first's."""
         first, second = self.shares
         return second - first
 
@@ -61,16 +61,16 @@ class Pairing:
     """Two runs, matched."""
 
     pairs: tuple[Pair, ...]
-    """In the order of the first run."""
+    """Pairs in the order of the first run."""
     only_first: tuple[EvalRecord, ...]
-    """The records that have no partner in the second run."""
+    """Records without a partner in the second run."""
     only_second: tuple[EvalRecord, ...]
 
     @property
     def is_balanced(self) -> bool:
-        """Whether both runs tried every question of a pair equally often.
+        """Whether both runs have equally many attempts in every pair.
 
-        Else a run with more tries differs from one with few even where both are as good.
+        Otherwise a run with more attempts differs from one with few even if both are equally good.
         """
         return all(len(pair.first) == len(pair.second) for pair in self.pairs)
 
@@ -78,7 +78,7 @@ class Pairing:
 def match(
     first: Sequence[EvalRecord], second: Sequence[EvalRecord], rules: Rules, by: By = "question"
 ) -> Pairing:
-    """Returns two runs matched by `id`, or by `id` and `trial`; nothing of either is lost."""
+    """Return two runs matched by `id`, or by `id` and `trial`, with every record of both."""
     ours, theirs = _by_key(first, by), _by_key(second, by)
     return Pairing(
         pairs=tuple(
@@ -92,7 +92,7 @@ def match(
 
 
 def key_of(record: EvalRecord, by: By) -> Key:
-    """Returns what a record is matched by."""
+    """Return the key by which a record is matched."""
     return record.id, record.trial if by == "try" else None
 
 
@@ -105,7 +105,7 @@ def _by_key(records: Sequence[EvalRecord], by: By) -> dict[Key, list[EvalRecord]
 
 @dataclass(frozen=True, slots=True)
 class McNemar:
-    """The test of McNemar on the pairs that changed."""
+    """McNemar's test on the pairs that changed."""
 
     b: int
     """Pairs in which the first run is better."""
@@ -117,21 +117,21 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The second run's share less the first's, in percentage points."""
+    """The second run's share minus the first's, in percentage points."""
 
     points: float
     interval: Interval | None
-    """95 %; `None` where all questions changed alike, as when none did."""
+    """95 % interval; `None` if all questions changed by the same amount, as when none did."""
 
 
 def mcnemar(b: int, c: int) -> McNemar:
-    """Returns the two-sided p-values of b changes one way and c the other.
+    """Return the two-sided p-values of b changes in one direction and c in the other.
 
-    McNemar 1947 (Psychometrika 12), conditional on n = b + c changes, of which the rarer
-    way's number is binomial with 1/2. Exact: twice its chance of min(b, c) or fewer, 1 where b = c.
+    McNemar 1947 (Psychometrika 12), conditional on n = b + c changes; the count of the rarer
+    direction is binomial with 1/2. Exact: twice the chance of min(b, c) or fewer; 1 if b = c.
     Mid-p, which is less cautious (Fagerland, Lydersen, Laake 2013, BMC Medical Research Methodology
-    13:91): the exact value less the chance f of min(b, c), and 1 - f / 2 where b = c. Deviates:
-    without any change both are 1. Test: `test_mcnemar_by_hand`.
+    13:91): the exact value minus the chance f of min(b, c); 1 - f / 2 if b = c. Deviates: without
+    any change both are 1. Test: `test_mcnemar_by_hand`.
 
     Raises:
         ValueError: a count is below zero.
@@ -151,23 +151,24 @@ def mcnemar(b: int, c: int) -> McNemar:
 
 
 def mcnemar_of(pairs: Sequence[Pair]) -> McNemar:
-    """Returns McNemar's test on pairs; a pair counts for the run with the larger share.
+    """Return McNemar's test on pairs; a pair counts for the run with the larger share.
 
-    With one try at each question that is McNemar's own table. With several, matched by question, it
-    is the sign test over questions, which tries that resemble each other don't mislead; matched by
-    try it takes tries at one question for independent, and its p-values are too small.
+    With one attempt at each question, this is McNemar's own table. With several, matched by
+    question, it is the sign test over questions, which attempts that resemble each other don't
+    distort. Matched by attempt, it treats attempts at one question as independent, and its p-values
+    are too small.
     """
     return mcnemar(sum(pair.change < 0 for pair in pairs), sum(pair.change > 0 for pair in pairs))
 
 
 def difference_of(pairs: Sequence[Pair], seed: int = 0) -> Difference:
-    """Returns the difference, with a paired bootstrap: whole questions are drawn, both runs alike.
+    """Return the difference, with a paired bootstrap that draws questions with both runs' results.
 
-    Efron 1979, as `bootstrap`; with fewer than `FEW_QUESTIONS` the interval is too narrow.
+    Efron 1979, as `bootstrap`. With fewer than `FEW_QUESTIONS`, the interval is too narrow.
     Test: `test_difference_by_hand`.
 
     Args:
-        pairs: of one run and another.
+        pairs: the pairs of two runs.
         seed: of the draws.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What runs took, how they failed, and their grades; and the groups that they are counted in."""
+"""Costs, failures and grades of runs, and the groups that runs are counted in."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ __all__ = [
 
 _COUNTED = ("turns", "cells", "sampled_cells", "prompt_tokens", "tokens", "seconds")
 UNGROUPED = "(none)"
-"""Where records stand that have no value of a group that others have."""
+"""Name for the records that have no value of a group that others have."""
 _LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging")
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model's tokens cost; tokens that an endpoint has cached cost as much as others."""
+    """Price of a model's tokens; tokens that an endpoint has cached cost as much as others."""
 
     input_per_million: float
     """Dollars per million tokens read."""
@@ -46,7 +46,7 @@ class Price:
                 raise ValueError(f"a price must be 0 dollars or more, not {value}")
 
     def of(self, record: EvalRecord) -> float:
-        """Returns what a run cost, in dollars, its candidates together.
+        """Return the cost of a run in dollars, over all its candidates.
 
         Prompt tokens x input + sampled tokens x output, over a million. Test:
         `test_a_price_by_hand`.
@@ -57,7 +57,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How a quantity is spread over runs."""
+    """Mean, median and total of a quantity over runs."""
 
     mean: float
     median: float
@@ -65,9 +65,9 @@ class Spread:
 
 
 def costs_of(records: Sequence[EvalRecord], price: Price | None = None) -> dict[str, Spread]:
-    """Returns what each run took, by name; `dollars` among it where there is a price.
+    """Return the spread of each cost by name, with `dollars` if there is a price.
 
-    Without records there is nothing in it.
+    Empty without records.
     """
     if not records:
         return {}
@@ -82,14 +82,14 @@ def _spread(values: Sequence[float]) -> Spread:
 
 
 def group_names(records: Sequence[EvalRecord]) -> list[str]:
-    """Returns what the records can be grouped by, in the order in which it first stands."""
+    """Return the names that records can be grouped by, in order of first appearance."""
     return list(dict.fromkeys(name for record in records for name in record.groups))
 
 
 def by_group(records: Sequence[EvalRecord], name: str) -> dict[str, list[EvalRecord]]:
-    """Returns the records of each value of a group: levels from easy to hard, others by size.
+    """Return the records of each value of a group: levels from easy to hard, others by size.
 
-    A record with several values, such as concepts, stands under each; one with none, under
+    A record with several values, such as concepts, appears under each; one without a value, under
     `UNGROUPED`.
     """
     found: dict[str, list[EvalRecord]] = defaultdict(list)
@@ -101,20 +101,20 @@ def by_group(records: Sequence[EvalRecord], name: str) -> dict[str, list[EvalRec
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """The mean of a graded score."""
+    """Mean of a graded score."""
 
     questions: int
-    """Those with a run that has the grade."""
+    """Questions with a run that has the grade."""
     ungraded: int
-    """Runs that have none: no number stands for them, so they are told instead."""
+    """Runs without the grade; no number represents them, so they are counted here."""
     mean: float
-    """Over questions, the tries of each averaged."""
+    """Mean over questions, the attempts at each averaged."""
     interval: Interval | None
-    """95 %, by bootstrap over questions; `None` where all have the same grade."""
+    """95 % interval, by bootstrap over questions; `None` if all have the same grade."""
 
 
 def grades_of(records: Sequence[EvalRecord]) -> dict[str, Grade]:
-    """Returns the mean of each graded score by name. Test: `test_grades_by_hand`."""
+    """Return the mean of each graded score by name. Test: `test_grades_by_hand`."""
     names = dict.fromkeys(name for record in records for name in record.grades)
     return {name: _grade(records, name) for name in names}
 
@@ -131,19 +131,19 @@ def _grade(records: Sequence[EvalRecord], name: str) -> Grade:
 
 
 def failure_counts(records: Sequence[EvalRecord]) -> dict[str, int]:
-    """Returns how many runs failed in which way, the most frequent first.
+    """Return the number of runs by kind of failure, the most frequent first.
 
-    The words are those of `training.records.failures`; every run that is not right by the strict
+    The kinds are those of `training.records.failures`. Every run that is not correct by the strict
     rules has one.
     """
     return dict(Counter(record.failure for record in records if record.failure).most_common())
 
 
 def self_debugging(records: Sequence[EvalRecord]) -> Share | None:
-    """Returns the success rate of self-debugging; `None` where no cell raised.
+    """Return the success rate of self-debugging; `None` if no cell raised.
 
-    Among the runs that met an error in a cell, the share whose last cell ran. Own definition: what
-    it ended with may still be wrong. Test: `test_self_debugging_by_hand`.
+    Among runs with an error in a cell, the share whose last cell ran. Own definition: the final
+    answer may still be wrong. Test: `test_self_debugging_by_hand`.
     """
     met = [record for record in records if record.self_corrected is not None]
     return share_of(met, lambda record: bool(record.self_corrected)) if met else None

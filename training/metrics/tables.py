@@ -1,6 +1,6 @@
 """The figures of a summary as tables for a terminal.
 
-A name that comes from data is a `Text`: Rich would read a plain string as its markup.
+A name from the data is a `Text`, because Rich would read a plain string as markup.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["COSTS", "SUB_ANSWERS", "number_table", "percent_range", "tables_of",
 
 _RULES = ("strict", "ours")
 _COLUMNS = 100
-"""Of a file or a pipe, which have no width of their own."""
+"""Width of a file or a pipe, which have none of their own."""
 
 SUB_ANSWERS = {
     "abq": "questions with all sub-answers right (ABQ)",
@@ -36,13 +36,13 @@ COSTS = {
 
 
 def wide_console() -> Console:
-    """Returns where tables are printed: as wide as the terminal, elsewhere wide enough."""
+    """Return a console as wide as the terminal, or wide enough for a file or a pipe."""
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=_COLUMNS)
 
 
 def tables_of(summary: Mapping[str, Any]) -> Iterator[RenderableType]:
-    """Yields the tables of a summary (`summary_of`); those with nothing to say are left out."""
+    """Yield the tables of a summary (`summary_of`), without empty ones."""
     if not summary["all"]["runs"]:
         yield "There are no runs to sum up."
         return
@@ -58,7 +58,7 @@ def tables_of(summary: Mapping[str, Any]) -> Iterator[RenderableType]:
 
 
 def number_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Table:
-    """Returns an empty table: columns of words, then columns of numbers."""
+    """Return an empty table: columns of words, then columns of numbers."""
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE)
     for name in words:
         table.add_column(name, overflow="fold")
@@ -68,7 +68,7 @@ def number_table(title: str, words: Sequence[str], numbers: Sequence[str]) -> Ta
 
 
 def percent_range(interval: Sequence[float]) -> str:
-    """Returns an interval of shares in per cent, such as `40-69`."""
+    """Return an interval of shares in percent, such as `40-69`."""
     low, high = interval
     return f"{100 * low:.0f}-{100 * high:.0f}"
 

@@ -279,7 +279,7 @@ def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
         record = _record_of(line, f"{file}, line {number}")
         if record.key in records:
             raise RunError(
-                f"{file}, line {number}: {record.id}, try {record.trial}, stands twice; {_WAY_OUT}"
+                f"{file}, line {number}: {record.id}, try {record.trial}, appears twice; {_WAY_OUT}"
             )
         records[record.key] = record
     if not records:

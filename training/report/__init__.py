@@ -1,1 +1,1 @@
-"""The page of evaluation runs: one file of HTML that opens from a disk, without a network."""
+"""The page about evaluation runs: one HTML file that opens from disk, without a network."""

@@ -1,10 +1,10 @@
-"""Writes one page about evaluation runs: `python -m training.report RUN… --html FILE`.
+"""Write one page about evaluation runs: `python -m training.report RUN… --html FILE`.
 
-`--serve` shows it at an address of this machine instead, where it follows a run that goes on, and
-keeps notes beside the run.
+With `--serve`, the page is served at a local address instead. It then follows a run in progress
+and keeps notes beside the run.
 
-A run is a folder with `records.jsonl` and, where it has one, `run.json`. The page holds everything
-itself: it opens from a disk, without a network, and shows every question with its notebook.
+A run is a folder with `records.jsonl` and, optionally, `run.json`. The page is self-contained: it
+opens from disk, without a network, and shows every question with its notebook.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ __all__ = ["main", "write_page"]
 
 
 def write_page(runs: Sequence[Path], file: Path, title: str | None = None) -> int:
-    """Writes the page, all at once, and returns its size in bytes.
+    """Write the page atomically and return its size in bytes.
 
     Args:
         runs: folders of the runs, in the order in which they are shown.
-        file: where the page goes.
-        title: of the page; `None` names the runs.
+        file: the path of the page.
+        title: the title of the page; `None` names the runs.
 
     Raises:
-        RunError: a run can't be read; the message names the file, and the line where there is one.
-        OSError: the page can't be written; an old one is then as it was.
+        RunError: a run can't be read; the message names the file, and the line if there is one.
+        OSError: the page can't be written; an existing one is unchanged.
     """
     read = read_report_runs(runs)
-    # A model may write half of a pair of surrogates, which is no character and can't be written.
+    # A model may write half of a surrogate pair, which is not a character and can't be encoded.
     page = page_of(read, title or title_of(read)).encode("utf-8", "replace")
     write_whole(page, file)
     return len(page)
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _serve(runs: Sequence[Path], title: str | None, port: int) -> int:
-    """Shows the page until Ctrl+C.
+    """Serve the page until Ctrl+C.
 
     Raises:
         RunError: there is no such run.
@@ -75,13 +75,13 @@ def _serve(runs: Sequence[Path], title: str | None, port: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command; returns the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command and return the exit code: 0, or 1 after a fault, which is printed."""
     given = _parser().parse_args(arguments)
     try:
         if given.serve:
             return _serve(given.runs, given.title, given.port)
         size = write_page(given.runs, given.html, given.title)
-    except (RunError, OSError, OverflowError) as fault:  # the last is a port that none is
+    except (RunError, OSError, OverflowError) as fault:  # OverflowError: the port is out of range
         print(f"report: {fault}", file=sys.stderr)
         return 1
     print(f"{given.html} ({size / 1e6:.1f} MB)")

@@ -1,4 +1,4 @@
-"""The list of questions: a line for each try, and below it what was answered and expected."""
+"""The list of questions: a line for each attempt, with its given and expected answers below."""
 
 from __future__ import annotations
 
@@ -47,32 +47,32 @@ _MAX_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """One try at one question."""
+    """One attempt at one question."""
 
     number: int
-    """Place in the list, from 1."""
+    """Position in the list, from 1."""
     record: EvalRecord
     run: str
     title: str
-    """The question, or its id where the record is compact."""
+    """The question, or its id if the record is compact."""
     verdict: ShownVerdict
     word: str
     """The verdict in words."""
     keys: tuple[str, ...]
-    """What the filters look for, each `name=value`."""
+    """Keys that the filters look for, each `name=value`."""
     notebook: NotebookPage | None
     others: tuple[tuple[str, NotebookPage], ...]
-    """The other candidates of a vote, each with a name and what it answered."""
+    """The other candidates of a vote; the label names the candidate and its answer."""
     vote: VotePage | None
     tree: TreePage | None
     judge: JudgeNote | None
-    """What a judge said of the answer."""
+    """A judge's opinion of the answer."""
     note: str
-    """What a person wrote on it; empty where nobody did."""
+    """A person's note on the attempt; empty if there is none."""
 
     @property
     def key(self) -> str:
-        """What tells it from all others of the page, also of a later one about the same runs."""
+        """Unique key on the page, which stays the same on later pages about the same runs."""
         return json.dumps([self.run, self.record.id, self.record.trial])
 
 
@@ -83,15 +83,15 @@ class Filter:
     name: str
     label: str
     options: tuple[tuple[str, str], ...]
-    """Each value with the words for it."""
+    """Each value with its label."""
 
 
 def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]:
-    """Returns the entries, all tries at a question beside each other.
+    """Return the entries, with all attempts at a question next to each other.
 
     Args:
-        runs: whose records are listed.
-        pictures: takes the pictures of their notebooks.
+        runs: the runs whose records are listed.
+        pictures: collects the pictures of their notebooks.
     """
     tries: dict[str, list[tuple[ReportRun, Tried]]] = defaultdict(list)
     for run in runs:
@@ -108,7 +108,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]
 
 
 def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]) -> list[str]:
-    """Which of two runs did better at a question, as a key; none where one did not try it."""
+    """Return which of two runs did better at a question, as keys; none if one did not try it."""
     sides = [[one.record.strict_correct for run, one in beside if run is each] for each in runs]
     if len(sides) != len(RUNS) or not all(sides):
         return []
@@ -133,10 +133,10 @@ def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
 
 
 def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Filter]:
-    """Returns the filters that have something to choose between.
+    """Return the filters that offer a choice.
 
     Args:
-        runs: whose records are listed.
+        runs: the runs whose records are listed.
         can_note: whether notes can be written on the page.
     """
     records = [record for run in runs for record in run.records]
@@ -198,12 +198,12 @@ def _keys(one: Tried, run: str, differ: bool) -> Iterator[str]:
 
 
 def _group(name: str) -> str:
-    """The filter of a group: another than that of the verdict, whatever the group is called."""
+    """Return the filter of a group; the prefix separates it from filters such as `verdict`."""
     return f"group {_line(name)}"
 
 
 def _line(text: str) -> str:
-    """On one line: the keys of an entry are separated by line breaks."""
+    """Return a text on one line, because line breaks separate the keys of an entry."""
     return " ".join(text.split())
 
 
@@ -237,15 +237,15 @@ def _entry(number: int, run: ReportRun, one: Tried, differ: bool, pictures: Pict
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing that the verdict is made of."""
+    """One part of the verdict."""
 
     name: str
     expected: str | None
-    """`None` where the label does not name it."""
+    """Expected value; `None` if the label does not name it."""
     answered: str | None
     right: bool
     strict: bool | None
-    """`None` where the suite does not tell the rules apart."""
+    """Verdict by the strict rules; `None` if the suite does not distinguish the rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +255,7 @@ class ShownVerdict:
     kind: str
     answer: str | None
     expected: str | None
-    """The whole label; `None` in a compact record, and where the parts say it all."""
+    """The entire label; `None` in a compact record, and if the parts cover all of it."""
     parts: tuple[Part, ...]
     grades: tuple[tuple[str, str], ...]
 
@@ -266,7 +266,7 @@ class ShownVerdict:
 
 
 def verdict_kind(record: EvalRecord) -> str:
-    """Returns `right`, `wrong`, or by whose rules alone it is right: `ours`, `strict`."""
+    """Return `right`, `wrong`, or the only rules by which it is correct: `ours`, `strict`."""
     if record.correct and record.strict_correct:
         return "right"
     if record.correct or record.strict_correct:
@@ -275,7 +275,7 @@ def verdict_kind(record: EvalRecord) -> str:
 
 
 def verdict_of(record: EvalRecord) -> ShownVerdict:
-    """Returns the verdict of a record."""
+    """Return the verdict of a record."""
     paired = _paired(record)
     parts = tuple(_parts(record, paired))
     is_told = bool(paired) and {part.name for part in parts} >= paired.keys()
@@ -301,7 +301,7 @@ def _parts(record: EvalRecord, paired: Mapping[str, closed_form.SubAnswer]) -> I
 
 
 def _paired(record: EvalRecord) -> dict[str, closed_form.SubAnswer]:
-    """The values of a label that names each, with the answers that the scorer held against them."""
+    """Return a label's named values, with the answers that the scorer compared with them."""
     label = record.label
     if isinstance(label, Mapping):
         pairs = [(str(name), _as_text(value)) for name, value in label.items()]
@@ -313,7 +313,7 @@ def _paired(record: EvalRecord) -> dict[str, closed_form.SubAnswer]:
 
 
 def _unlabelled(record: EvalRecord, name: str) -> closed_form.SubAnswer:
-    """What was said to a name; nothing where it stands twice, as no label says which is which."""
+    """Return the answer to a name; none if it occurs twice, as no label tells the two apart."""
     text = "" if f"{name}#2" in record.parts else record.answer or ""
     return closed_form.score(text, [(name, "")]).parts[0]
 

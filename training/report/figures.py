@@ -1,4 +1,4 @@
-"""The figures of a run as the page needs them: the one place that knows the shape of a summary."""
+"""The figures of a run as the page needs them; only this module knows the shape of a summary."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ShownShare:
     low: float
     high: float
     right: float
-    """Of how many runs it is so; 0 where that is not counted."""
+    """Number of runs for which the condition is true; 0 if that is not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ class Figures:
 
     @property
     def tries(self) -> int:
-        """Tries at them together."""
+        """Attempts at all questions together."""
         return int(self.summary["all"]["runs"])
 
     @property
     def answered(self) -> int:
-        """Tries that gave an answer."""
+        """Attempts that gave an answer."""
         return int(self.summary["all"]["answered"])
 
     @property
     def failures(self) -> Mapping[str, int]:
-        """Tries by their kind of failure, the most frequent first."""
+        """Number of attempts by kind of failure, the most frequent first."""
         found: Mapping[str, int] = self.summary["failures"]
         return found
 
     @property
     def self_debugging(self) -> ShownShare | None:
-        """Of the tries in which a cell raised, how many ended with one that ran."""
+        """Of the attempts in which a cell raised, the share that ended with a cell that ran."""
         found = self.summary["self_debugging"]
         return _share(found) if found else None
 
@@ -69,64 +69,64 @@ class Figures:
 
     @property
     def costs(self) -> Mapping[str, Mapping[str, float]]:
-        """What a try took, by name: `mean`, `median`, `total`."""
+        """Costs of an attempt by name: `mean`, `median`, `total`."""
         found: Mapping[str, Mapping[str, float]] = self.summary["costs"]
         return found
 
     def right(self, rules: Rules) -> ShownShare:
-        """The share of right answers."""
+        """Return the share of correct answers."""
         return _share(self.summary["all"][rules])
 
     def group_values(self) -> dict[str, list[str]]:
-        """The values of each group that has several."""
+        """Return the values of each group that has several."""
         groups: Mapping[str, Mapping[str, Any]] = self.summary["groups"]
         return {name: list(values) for name, values in groups.items() if len(values) > 1}
 
     def group_size(self, name: str, value: str) -> int:
-        """Questions of a group."""
+        """Return the number of questions with one value of a group."""
         found = self.summary["groups"].get(name, {}).get(value)
         return int(found["questions"]) if found else 0
 
     def group_right(self, name: str, value: str, rules: Rules) -> ShownShare | None:
-        """The share of right answers in a group; `None` where this run has none of it."""
+        """Return a group's share of correct answers; `None` if the run has no such question."""
         found = self.summary["groups"].get(name, {}).get(value)
         return _share(found[rules]) if found else None
 
     def group_failures(self, name: str) -> dict[str, tuple[int, Counter[str]]]:
-        """The tries of each value of a group, and of these how many failed in which way."""
+        """Return the attempts of each value of a group, and how many failed in which way."""
         return {
             value: (len(members), Counter(one.failure for one in members if one.failure))
             for value, members in by_group(self.records, name).items()
         }
 
     def passes(self, rules: Rules) -> dict[int, ShownShare]:
-        """pass@k by k; empty where each question was tried once."""
+        """Return pass@k by k; empty if a question has only one attempt."""
         found = self.summary["pass_at"].get(rules, {})
         return {int(k): _share(one) for k, one in found.items()}
 
     def any_try(self, rules: Rules) -> ShownShare | None:
-        """The share of questions that any try solved; `None` where each was tried once."""
+        """Return the share of questions that any attempt solved; `None` with one attempt each."""
         found = self.summary["any_try"].get(rules)
         return _share(found) if found else None
 
     @property
     def parts(self) -> Mapping[str, ShownShare]:
-        """Of how many tries each part of the verdict is so; empty where parts are sub-answers."""
+        """Share of attempts that meet each part of the verdict; empty if parts are sub-answers."""
         return {name: _share(one) for name, one in self.summary["parts"].items()}
 
     def sub_answers(self, rules: Rules) -> Mapping[str, Any]:
-        """`abq`, `pasq` with `pasq_interval`, `uasq`; empty where no answer has several parts."""
+        """Return `abq`, `pasq`, `uasq` and intervals; empty if no answer has several parts."""
         found: Mapping[str, Any] = self.summary["sub_answers"].get(rules, {})
         return found
 
 
 def figures_of(name: str, records: Sequence[EvalRecord], kept: Mapping[str, Any]) -> Figures:
-    """Returns the figures of a run.
+    """Return the figures of a run.
 
     Args:
-        name: of the run.
-        records: what the figures are made of.
-        kept: the summary that the run wrote, which alone tells what its tokens cost.
+        name: the name of the run.
+        records: the records that the figures are computed from.
+        kept: the summary that the run wrote, the only source of what its tokens cost.
     """
     summary = summary_of(records)
     summary["costs"] |= _dollars(kept, summary["costs"])
@@ -134,7 +134,7 @@ def figures_of(name: str, records: Sequence[EvalRecord], kept: Mapping[str, Any]
 
 
 def _dollars(kept: Mapping[str, Any], costs: Mapping[str, Any]) -> dict[str, Any]:
-    """The dollars of a summary that was made of the same records; else nothing."""
+    """Return the dollars of a summary of the same records; else nothing."""
     match kept:
         case {
             "costs": {

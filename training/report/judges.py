@@ -1,4 +1,4 @@
-"""A judge's column on the page: what it said of each answer, and how far the rules say so, too."""
+"""A judge's column on the page: its opinion of each answer, and its agreement with the rules."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _MAX_CHARS = 4_000
 
 @dataclass(frozen=True, slots=True)
 class JudgeNote:
-    """What a judge said of one answer."""
+    """A judge's opinion of one answer."""
 
     judge: str
     right: bool | None
-    """`None` where it gave no verdict."""
+    """Verdict of the judge; `None` if it gave none."""
     words: str
-    """Its reason, or why there is no verdict."""
+    """The judge's reason, or why there is no verdict."""
     reformatted: str | None
-    """The answer in the form that was asked for; `None` where that step was not taken."""
+    """The answer in the requested format; `None` if that step was not taken."""
     reformatted_right: bool | None
     reformatted_strict: bool | None
     reformat_error: str
 
 
 def opinion_of(row: JudgedRecord) -> Opinion:
-    """Returns how a judge's verdict stands to that of the benchmark's rules."""
+    """Return whether a judge's verdict agrees with that of the benchmark's rules."""
     if row.judged is None:
         return "none"
     return "agrees" if row.judged is row.strict else "differs"
 
 
 def judge_note(row: JudgedRecord) -> JudgeNote:
-    """Returns what the page shows of a judge's row."""
+    """Return a judge's row as the page shows it."""
     return JudgeNote(
         judge=row.judge,
         right=row.judged,
@@ -59,7 +59,7 @@ def judge_note(row: JudgedRecord) -> JudgeNote:
 
 
 def judge_table(runs: Sequence[ReportRun]) -> FigureTable:
-    """Returns the judge's figures of each run, without rows where no run was judged."""
+    """Return the judge's figures of each run, without rows if no run was judged."""
     measured = [_measures(run) for run in runs]
     names = dict.fromkeys(name for one in measured for name in one)
     rows = (TableRow((name,), tuple(one.get(name, NOTHING) for one in measured)) for name in names)
@@ -89,7 +89,7 @@ def _measures(run: ReportRun) -> dict[str, str]:
 
 
 def _share(count: int, rows: Sequence[JudgedRecord], run: ReportRun) -> str:
-    """The share of all tries; none while answers wait for the judge, who may find them right."""
+    """Return the share of all attempts, or a count so far while answers wait for the judge."""
     answered = sum(bool((record.answer or "").strip()) for record in run.records)
     if len(rows) < answered:
         return f"{count} of {len(rows)} so far"

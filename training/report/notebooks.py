@@ -1,4 +1,4 @@
-"""A trajectory as the page shows it: a notebook to read, its code highlighted in little markup."""
+"""A trajectory as the page shows it: a notebook to read, with code highlighted in little markup."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["NotebookPage", "ShownTurn", "highlight", "notebook_page", "sandbox_w
 
 _STATUS_CHARS = 300
 _MAX_CHARS = 20_000
-"""Longer code is shown without marks: an adversary could choose what a lexer is slow on."""
+"""Longer code is not highlighted: an adversary could choose code that slows the lexer."""
 _LEXERS: dict[str, Lexer] = {
     "python": PythonLexer(stripnl=False, ensurenl=False),
     "sql": SqlLexer(stripnl=False, ensurenl=False),
@@ -46,22 +46,22 @@ class ShownTurn:
     """One turn of a run."""
 
     number: int
-    """Counted from 1."""
+    """Number of the turn, from 1."""
     facts: str
-    """What it took, on one line."""
+    """Tokens and seconds of the turn, on one line."""
     thought: Markup
     code: Markup
-    """Empty where the turn ran no cell."""
+    """Highlighted code; empty if the turn ran no cell."""
     execution_count: int | None
     status: str
-    """How the cell ended; empty where it ended well, or there was none."""
+    """How the cell ended; empty if it succeeded or there was none."""
     outputs: list[Shown]
     void: str
-    """Why the turn came to nothing; empty where it didn't."""
+    """Why the turn is void; empty if it is not."""
     said: str
-    """The whole turn as sampled, where neither thought nor code shows it."""
+    """The entire turn as sampled, if neither thought nor code shows it."""
     told: str
-    """What the model was told next."""
+    """The observation that the model got next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +71,17 @@ class NotebookPage:
     facts: tuple[tuple[str, str], ...]
     question: Markup
     data_context: str
-    """What the model was shown of the data."""
+    """The description of the data that the model was shown."""
     turns: tuple[ShownTurn, ...]
     closing: Markup
 
 
 def notebook_page(trajectory: Trajectory, pictures: Pictures) -> NotebookPage:
-    """Returns a run as a notebook to read.
+    """Return a run as a notebook to read.
 
     Args:
         trajectory: the run.
-        pictures: takes the pictures that its cells showed.
+        pictures: collects the pictures that its cells showed.
     """
     return NotebookPage(
         facts=tuple(_facts(trajectory)),
@@ -108,7 +108,7 @@ def _facts(trajectory: Trajectory) -> Iterator[tuple[str, str]]:
 
 
 def sandbox_words(trajectory: Trajectory) -> str:
-    """Returns how many layers held the kernel, and which did not; empty where nobody noted it."""
+    """Return how many layers confined the kernel and which did not; empty if not recorded."""
     try:
         containment = Containment.from_json(trajectory.containment)
     except (KeyError, TypeError, ValueError):
@@ -150,14 +150,14 @@ def _status(result: CellResult) -> str:
 
 
 def _closing(trajectory: Trajectory) -> Markup:
-    """The words below the last cell; an answer keeps its lines and is no markdown."""
+    """Return the text below the last cell; a closed-form answer is preformatted, not markdown."""
     if trajectory.stop is StopReason.ANSWERED and trajectory.task.is_closed_form:
         return Markup("<h4>Answer</h4><pre>{}</pre>").format(plain(trajectory.answer or ""))
     return markdown(closing_words(trajectory))
 
 
 def highlight(source: str, language: str) -> Markup:
-    """Returns code as markup; what is in no known language, or very long, without marks."""
+    """Return code as markup; without highlighting if its language is unknown or it is very long."""
     lexer = _LEXERS.get(language)
     if lexer is None or len(source) > _MAX_CHARS:
         return escape(plain(source))
@@ -168,7 +168,7 @@ def highlight(source: str, language: str) -> Markup:
 
 
 def _pieces(lexer: Lexer, source: str) -> Iterator[tuple[str, str]]:
-    """Stretches of code with the same mark."""
+    """Yield consecutive pieces of code that share a mark, each with its mark."""
     marked = ((_mark(kind), text) for kind, text in lexer.get_tokens(source))
     for mark, stretch in groupby(marked, key=lambda piece: piece[0]):
         yield mark, "".join(text for _, text in stretch)

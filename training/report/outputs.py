@@ -1,6 +1,6 @@
-"""What a cell left, as the page shows it: pictures, tables, words and errors.
+"""Outputs of a cell as the page shows them: pictures, tables, text and errors.
 
-Of HTML `dm_jupyter.core.inert` leaves tables and words.
+`dm_jupyter.core.inert` reduces HTML to tables and text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from training.report.words import markdown, plain
 __all__ = ["MAX_HTML_CHARS", "Shown", "clean_html", "shown_outputs"]
 
 MAX_HTML_CHARS = 100_000
-"""Longer HTML is not shown: what it is in plain text is."""
+"""Longer HTML is not shown; its plain text is."""
 _LOWERED = {"h1": "h4", "h2": "h5", "h3": "h6"}
-"""The upper headings are the page's own."""
+"""Replacements for the top headings, which are the page's own."""
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/svg+xml")
 
 
@@ -37,11 +37,11 @@ class Shown:
 
 
 def shown_outputs(result: CellResult, pictures: Pictures) -> list[Shown]:
-    """Returns the outputs of a cell in order, and below them what became of it.
+    """Return the outputs of a cell in order, followed by notes on how it ended.
 
     Args:
-        result: what became of the cell.
-        pictures: takes the pictures among them.
+        result: the result of the cell.
+        pictures: collects the pictures among the outputs.
     """
     shown = [_shown(output, pictures) for output in result.outputs]
     if result.cut_bytes:
@@ -62,7 +62,7 @@ def _shown(output: Output, pictures: Pictures) -> Shown:
 
 
 def _display(output: Display, pictures: Pictures) -> Shown:
-    """The richest of its forms that is safe: a picture, a table, markdown, else plain text."""
+    """Return the richest safe form: a picture, a table, markdown, else plain text."""
     words = plain(_content(output.data, "text/plain"))
     for kind in _PICTURES:
         if content := _content(output.data, kind):
@@ -77,14 +77,14 @@ def _display(output: Display, pictures: Pictures) -> Shown:
 
 
 def clean_html(html: str) -> Markup | None:
-    """Return the tables and words of some HTML; `None` where it is too long or says nothing."""
+    """Return the tables and text of some HTML; `None` if it is too long or has none."""
     if len(html) > MAX_HTML_CHARS:
         return None
     return Markup(bare_html(html, renamed=_LOWERED)) or None  # noqa: S704  (it is escaped)
 
 
 def _content(data: Mapping[str, Any], kind: str) -> str:
-    """Content of a media type; nbformat allows a list of lines as well."""
+    """Return the content of a media type, which nbformat also allows as a list of lines."""
     content = data.get(kind, "")
     if isinstance(content, list):
         return "".join(str(line) for line in content)

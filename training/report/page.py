@@ -1,11 +1,11 @@
-"""Puts the page together.
+"""Assembly of the page.
 
-*Covered*: what a cell or a model wrote stands in the page as text, as a picture, or as tags from a
-short list (`words`, `outputs`). The page's own policy, in its head, lets a browser run the one
-script and use the one style sheet whose hashes it names, load nothing, send nothing and follow no
-`<base>`; notebooks lie in `<template>` elements, which are inert until they are opened. A page that
-a server keeps up to date may ask that server alone.
-*Not covered*: faults of the browser itself, and words that pretend to be the page's own.
+*Covered*: output of cells and models appears in the page only as text, as pictures, or as tags
+from a short list (`words`, `outputs`). The page's own policy, in its head, names the hashes of one
+script and one style sheet. A browser may use only these, load nothing else, send nothing and follow
+no `<base>`. Notebooks are stored in `<template>` elements, which are inert until they are opened. A
+page that a server keeps up to date may send requests to that server alone.
+*Not covered*: faults of the browser itself, and text that pretends to be the page's own.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _FACT_CHARS = 1_000
 
 
 def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
-    """Returns the whole page.
+    """Return the complete page.
 
     Args:
-        runs: at least one.
-        title: of the page.
-        version: of the data, where a server follows the runs and keeps notes; else empty.
+        runs: one run or more.
+        title: the title of the page.
+        version: the version of the data if a server follows the runs and keeps notes; else empty.
     """
     style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
     names = ("page.js", "live.js") if version else ("page.js",)
@@ -111,7 +111,7 @@ def _has_several_tries(entries: Sequence[PageEntry]) -> bool:
 
 
 def _difference(runs: Sequence[ReportRun]) -> list[str]:
-    """What `training.compare` says of two runs, in words; nothing of one or of more."""
+    """Return the words of `training.compare` on two runs; none for another number of runs."""
     if len(runs) != len(RUNS):
         return []
     first, second = runs
@@ -128,7 +128,7 @@ def _difference(runs: Sequence[ReportRun]) -> list[str]:
 def _sections(
     figures: Sequence[Figures], judged: tables.FigureTable, notes: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """The parts of the page that show figures: name, heading, notes, plots and tables."""
+    """Return the sections with figures: name, heading, notes, plots and tables."""
     parts: list[tuple[str, str, list[plots.Plot | None], list[tables.FigureTable]]] = [
         ("overall", "Overall", [plots.pass_plot(figures)], [tables.overall(figures), judged]),
         ("groups", "By group", [plots.accuracy_plot(figures)], [tables.groups(figures)]),
@@ -148,7 +148,7 @@ def _sections(
 
 
 def _facts(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
-    """What the runs were made with: name, a value for each run, and whether these differ."""
+    """Return the settings of the runs: name, a value for each run, and whether these differ."""
     found = [dict(_flat(_shown(run.manifest))) for run in runs]
     for one, run in zip(found, runs, strict=True):
         one |= {name: words for name, words in _seen(run) if name not in one}
@@ -161,7 +161,7 @@ def _facts(runs: Sequence[ReportRun]) -> list[tuple[str, list[str], bool]]:
 
 
 def _shown(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The manifest with one line for all data files: what differs is still seen to differ."""
+    """Return the manifest with all data files on one line; runs that differ still differ in it."""
     data = manifest.get("data")
     if not isinstance(data, Mapping):
         return manifest
@@ -174,7 +174,7 @@ def _shown(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of nested objects, each by its path."""
+    """Yield the leaves of nested objects, each with its path."""
     for name, one in value.items():
         if isinstance(one, Mapping):
             yield from _flat(one, f"{prefix}{name}.")
@@ -185,7 +185,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
 
 
 def _seen(run: ReportRun) -> Iterator[tuple[str, str]]:
-    """What the first trajectory says, beside the manifest or in its stead."""
+    """Yield the facts in the first trajectory, which supplement or replace the manifest."""
     trajectory = next((one.trajectory for one in run.tries if one.trajectory), None)
     if trajectory is not None:
         yield "model", trajectory.policy

@@ -1,4 +1,4 @@
-"""The pictures of a page, each kept once however often it was shown."""
+"""The pictures of a page, each stored once even if it was shown several times."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from dataclasses import dataclass
 __all__ = ["Picture", "Pictures"]
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Of one picture; a larger one is left out, and the page says so."""
+"""Size limit of one picture; the page notes that a larger one is omitted."""
 
 _KINDS = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as the page keeps it."""
+    """A picture as the page stores it."""
 
     name: str
     kind: str
     data: str
-    """In base64, with nothing but its alphabet."""
+    """Content in base64, with nothing but its alphabet."""
 
 
 class Pictures:
-    """Collects pictures while the notebooks of a page are written."""
+    """Collection of the pictures, filled while the notebooks of a page are written."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Picture] = {}
 
     def __iter__(self) -> Iterator[Picture]:
-        """Yields each picture once, in the order in which they came."""
+        """Yield each picture once, in the order in which they were added."""
         return iter(self._kept.values())
 
     def add(self, kind: str, content: str) -> Picture | None:
-        """Returns the picture as it is kept; `None` where it can't be shown.
+        """Add a picture and return it as stored; `None` if it can't be shown.
 
-        An SVG goes in as a picture as well: a browser runs no script in one and loads nothing.
+        An SVG is embedded as a picture, too: a browser then runs no script in it and loads nothing.
 
         Args:
-            kind: its media type.
-            content: base64, or for an SVG its text.
+            kind: the media type.
+            content: base64, or the text of an SVG.
         """
         if kind == "image/svg+xml":
             raw = content.encode("utf-8", "replace")

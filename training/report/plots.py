@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 Legend = tuple[tuple[str, str], ...]
-"""Class of a colour, and what it stands for."""
+"""Class of each colour, and its meaning."""
 COLOURS = 9
 _WIDTH = 760
 _LABELS = 210
-"""Width of the labels at the left."""
+"""Width of the labels on the left."""
 _RIGHT = 24
 _AXIS = 26
-"""Height of the axis below."""
+"""Height of the axis at the bottom."""
 _LABEL_CHARS = 26
 _KINDS = [kind.value for kind in Failure]
 
@@ -49,7 +49,7 @@ class Plot:
 
 
 def accuracy_plot(runs: Sequence[Figures]) -> Plot:
-    """Returns right answers by group: a dot for the share, a bar for its 95 % interval."""
+    """Return correct answers by group: a dot for the share, a bar for its 95 % interval."""
     rows = list(_group_rows(runs))
     pitch = 12 * len(runs) + 12
     height = pitch * len(rows) + _group_gaps(rows)
@@ -69,7 +69,7 @@ def accuracy_plot(runs: Sequence[Figures]) -> Plot:
 
 
 def failure_plot(runs: Sequence[Figures]) -> Plot:
-    """Returns how tries failed, stacked: each run as a whole and, where there are any, by level."""
+    """Return failures by kind, stacked: each run in total and by level if it has several levels."""
     rows = list(_failure_rows(runs))
     kinds = sorted({kind for _, _, counts in rows for kind in counts}, key=_kind_place)
     pitch = 26
@@ -85,7 +85,7 @@ def failure_plot(runs: Sequence[Figures]) -> Plot:
 
 
 def token_plot(runs: Sequence[Figures]) -> Plot:
-    """Returns the tokens sampled by tries that are right and by those that are not."""
+    """Return the tokens sampled by correct and by wrong attempts."""
     rows = list(_token_rows(runs))
     every = [count for _, _, counts in rows for count in counts]
     pitch = 34
@@ -105,7 +105,7 @@ def token_plot(runs: Sequence[Figures]) -> Plot:
 
 
 def pass_plot(runs: Sequence[Figures]) -> Plot | None:
-    """Returns pass@k over k; `None` where no question was tried more than once."""
+    """Return pass@k over k; `None` if no run has several attempts at each question."""
     lines = [(place, run.passes("strict")) for place, run in enumerate(runs)]
     lines = [(place, passes) for place, passes in lines if passes]
     if not lines:
@@ -148,7 +148,7 @@ def _row_label(svg: Element, words: str, y: float) -> None:
 
 
 def _group_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[ShownShare | None]]]:
-    """All, then each value of each group; the first of a group names it."""
+    """Yield a row for all, then one for each value of a group; a group's first row names it."""
     yield "all", "", [run.right("strict") for run in runs]
     for name, values in merged_groups(runs).items():
         for place, value in enumerate(values):
@@ -161,7 +161,7 @@ def _group_gaps(rows: Sequence[tuple[str, str, Sequence[ShownShare | None]]]) ->
 
 
 def _heading(svg: Element, y: float, group: str) -> float:
-    """Draws the name of a group; returns the height that it takes."""
+    """Draw the name of a group and return its height."""
     if not group:
         return 0.0
     add(svg, "text", f"by {group}", css="group", x=0, y=y + 18)
@@ -183,7 +183,7 @@ def _interval(
 
 
 def _failure_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, int, Mapping[str, int]]]:
-    """Label, tries, and the failures among them."""
+    """Yield the label, the number of attempts, and the failures among them."""
     for run in runs:
         prefix = f"{run.name}: " if len(runs) > 1 else ""
         yield f"{prefix}all", run.tries, run.failures
@@ -196,7 +196,7 @@ def _failure_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, int, Mapping[s
 def _segments(
     kinds: Sequence[str], counts: Mapping[str, int], tries: int
 ) -> Iterator[tuple[str, int, float]]:
-    """Kind, count and share of each failure that occurs."""
+    """Return the kind, count and share of each failure that occurs."""
     return ((kind, counts[kind], counts[kind] / tries) for kind in kinds if counts.get(kind))
 
 
@@ -221,13 +221,13 @@ def _kind_place(kind: str) -> tuple[int, str]:
 
 
 def _colour(kind: str) -> str:
-    """The class of a failure's colour: the same on every page."""
+    """Return the class of a failure's colour, the same on every page."""
     place = _KINDS.index(kind) if kind in _KINDS else sum(kind.encode())
     return f"c{place % COLOURS}"
 
 
 def _token_rows(runs: Sequence[Figures]) -> Iterator[tuple[str, str, list[int]]]:
-    """Label, colour and counts of the tries of each run that are right, and of the others."""
+    """Yield label, colour and token counts of each run's correct attempts and of its wrong ones."""
     for run in runs:
         prefix = f"{run.name}: " if len(runs) > 1 else ""
         for is_right, words in ((True, "right"), (False, "wrong")):
@@ -242,7 +242,7 @@ def _dots(
     middle: float,
     marks: tuple[str, list[int]],
 ) -> None:
-    """A dot for each count, spread over the row by its number so that equal ones stay visible."""
+    """Draw a dot for each count, spread over the row by number to keep equal counts visible."""
     css, counts = marks
     group = add(svg, "g", css=css)
     for number, count in enumerate(counts):
@@ -267,35 +267,35 @@ def _line(svg: Element, points: Sequence[tuple[float, float]], css: str) -> None
 
 @dataclass(frozen=True, slots=True)
 class ShareScale:
-    """Places shares between 0 and 1 from left to right."""
+    """A linear scale for shares between 0 and 1, from left to right."""
 
     left: float
     width: float
 
     def place(self, share: float) -> float:
-        """Returns where a share lies, in pixels."""
+        """Return the x coordinate of a share, in pixels."""
         return self.left + self.width * share
 
 
 @dataclass(frozen=True, slots=True)
 class LogScale:
-    """Places counts from left to right, each doubling as wide as the next."""
+    """A logarithmic scale for counts, from left to right: each doubling is equally wide."""
 
     left: float
     width: float
     low: float
-    """The smallest count there is, at least 1."""
+    """The smallest count; the scale starts at 1 or above."""
     high: float
-    """The largest."""
+    """The largest count."""
 
     def place(self, count: float) -> float:
-        """Returns where a count lies, in pixels; what is below 1 lies at 1."""
+        """Return the x coordinate of a count, in pixels; counts below 1 are at 1."""
         low, high = self._ends()
         inside = min(max(count, low), high)
         return self.left + self.width * math.log(inside / low) / math.log(high / low)
 
     def ticks(self) -> Iterator[int]:
-        """Yields round counts: 1, 2 and 5 times each power of ten."""
+        """Yield round counts: 1, 2 and 5 times each power of ten."""
         low, high = self._ends()
         for power in range(math.floor(math.log10(high)) + 1):
             for step in (1, 2, 5):
@@ -308,13 +308,13 @@ class LogScale:
 
 
 def _share_axis(svg: Element, scale: ShareScale, top: float, bottom: float) -> None:
-    """Draws a line at each quarter, and its per cent below.
+    """Draw a line at each quarter, with its percentage below.
 
     Args:
-        svg: where it is drawn.
-        scale: of the shares.
-        top: where the lines begin, in pixels.
-        bottom: where they end.
+        svg: the drawing.
+        scale: the scale of the shares.
+        top: the start of the lines, in pixels.
+        bottom: the end of the lines, in pixels.
     """
     for quarter in range(5):
         x = scale.place(quarter / 4)

@@ -22,33 +22,33 @@ __all__ = [
 
 
 class SearchError(ValueError):
-    """Stored votes or a stored tree is not as it should be."""
+    """Stored votes or a stored tree is invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteGroup:
-    """Candidates that say the same."""
+    """Candidates with the same answer."""
 
     answer: str | None
     count: int
     trials: tuple[int, ...]
-    """Places of the candidates, from 0."""
+    """Indices of the candidates, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class VoteCount:
-    """Who voted for what."""
+    """The votes of all candidates."""
 
     groups: tuple[VoteGroup, ...]
     chosen: int
-    """Place of the candidate whose answer was taken."""
+    """Index of the candidate whose answer was chosen."""
     runs: tuple[Trajectory, ...] = ()
     """The candidates."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShownNode:
-    """A node of a search tree: a path that was taken so far."""
+    """A node of a search tree: a path so far."""
 
     id: int
     parent: int | None
@@ -61,25 +61,25 @@ class ShownNode:
     answer: str | None
     errors: int
     messages: tuple[tuple[str, str], ...] = ()
-    """What its turn added to the conversation, each with who said it; the root's is the prompt."""
+    """Role and content of each message that its turn added; for the root, the prompt."""
 
     @property
     def value(self) -> float:
-        """The mean of the values seen below it; 0 where it was never visited."""
+        """Mean of the values seen below it; 0 if it was never visited."""
         return self.value_sum / self.visits if self.visits else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A search tree; parents stand before their children."""
+    """A search tree; parents come before their children."""
 
     nodes: tuple[ShownNode, ...]
     chosen: int
-    """Id of the node whose answer was taken."""
+    """Id of the node whose answer was chosen."""
 
     @property
     def best_path(self) -> tuple[int, ...]:
-        """The ids from the root to the chosen node."""
+        """Ids from the root to the chosen node."""
         parents = {node.id: node.parent for node in self.nodes}
         path = [self.chosen]
         while (parent := parents[path[-1]]) is not None:
@@ -91,10 +91,10 @@ StoredSearch = VoteCount | Tree
 
 
 def search_from_json(raw: Mapping[str, Any]) -> StoredSearch:
-    """Returns the votes or the tree that a record holds; fields it has beyond are left alone.
+    """Return the votes or the tree in a record; additional fields are ignored.
 
     Raises:
-        SearchError: a field is missing or of another kind, or the nodes are no tree.
+        SearchError: a field is missing or of another type, or the nodes do not form a tree.
     """
     try:
         kind = raw["kind"]
@@ -129,15 +129,15 @@ def _tree(raw: Mapping[str, Any]) -> Tree:
 
 
 def _check_order(nodes: Sequence[ShownNode]) -> None:
-    """Refuses what is no tree: with each parent before its children there can be no circle."""
+    """Refuse nodes that are not a tree; with parents before children there can be no cycle."""
     seen: set[int] = set()
     for node in nodes:
         if node.id in seen:
-            raise ValueError(f"node {node.id} stands twice")
+            raise ValueError(f"node {node.id} occurs twice")
         if (node.parent is None) != (not seen):
             raise ValueError(f"node {node.id}: the first node, and no other, has no parent")
         if node.parent is not None and node.parent not in seen:
-            raise ValueError(f"node {node.id}: its parent {node.parent} does not stand before it")
+            raise ValueError(f"node {node.id}: its parent {node.parent} does not come before it")
         seen.add(node.id)
 
 

@@ -1,6 +1,7 @@
 """The votes or the tree behind an answer, as the page shows them.
 
-Each node of a tree is drawn in a row of its own, in the middle of its children's.
+Each leaf of a tree is drawn in a row of its own. An inner node is drawn midway between its first
+and its last child.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ _MOST_CHARS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class VoteRow:
-    """Candidates that say the same."""
+    """Candidates with the same answer."""
 
     answer: str | None
     count: int
     width: float
-    """Of its bar, in per cent of the widest."""
+    """Width of its bar, in percent of the widest."""
     trials: str
     is_chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
 class VotePage:
-    """Who voted for what, the largest group first."""
+    """Votes as groups of equal answers, the largest first."""
 
     candidates: int
     rows: tuple[VoteRow, ...]
@@ -54,7 +55,7 @@ class NodeRow:
     answer: str
     is_best: bool
     messages: tuple[tuple[str, str], ...]
-    """Who said what, in its turn."""
+    """Role and content of each message of its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,7 @@ class TreePage:
 
 
 def vote_page(vote: VoteCount) -> VotePage:
-    """Returns votes as groups of equal answers."""
+    """Return votes as groups of equal answers, the largest first."""
     groups = sorted(vote.groups, key=lambda group: -group.count)
     most = max((group.count for group in groups), default=0)
     rows = tuple(
@@ -83,7 +84,7 @@ def vote_page(vote: VoteCount) -> VotePage:
 
 
 def tree_page(tree: Tree) -> TreePage:
-    """Returns a tree as a drawing and as the rows of a table; the chosen path is marked."""
+    """Return a tree as a drawing and as table rows; the chosen path is marked."""
     best = frozenset(tree.best_path)
     rows = tuple(
         NodeRow(
@@ -118,7 +119,7 @@ def _drawn(tree: Tree, best: frozenset[int]) -> Element:
 
 
 def _depths(tree: Tree) -> Mapping[int, int]:
-    """Counted along the parents: what is stored may say otherwise, and would be drawn at will."""
+    """Return depths counted along the parents; stored depths could make the drawing any size."""
     depths: dict[int, int] = {}
     for node in tree.nodes:
         depths[node.id] = 0 if node.parent is None else depths[node.parent] + 1
@@ -165,12 +166,12 @@ def _said(node: ShownNode) -> str:
 
 
 def rows_of(nodes: Sequence[ShownNode]) -> Mapping[int, float]:
-    """Returns the row of each node by its id, from 0; no two of one depth share a row.
+    """Return the row of each node by its id, from 0; no two nodes of one depth share a row.
 
-    Leaves take a row each, in the order of a walk that goes deep first.
+    Each leaf takes a row, in depth-first order.
 
     Args:
-        nodes: of a tree, each parent before its children.
+        nodes: the nodes of a tree, each parent before its children.
     """
     children: dict[int, list[int]] = defaultdict(list)
     for node in nodes:

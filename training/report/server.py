@@ -1,10 +1,10 @@
-"""A page about runs that follows them while they go on, and keeps a person's notes beside them.
+"""A page about runs that follows them while they run, and keeps a person's notes beside them.
 
-*Covered*: the server listens on 127.0.0.1 alone; every address holds a token that only the person
-who started it was shown; requests from other pages are refused by `Host` and `Origin`, so that
-neither a web page nor a name that resolves to this machine reaches it; a request's body and the
-notes are bounded; only notes on tries of these runs are written, and nothing else.
-*Not covered*: other programs of the same user, who may read the files anyway.
+*Covered*: the server listens on 127.0.0.1 alone. Every address contains a token that only the
+person who started the server was shown. Requests from other pages are refused by `Host` and
+`Origin`, so neither a web page nor a name that resolves to this machine reaches it. A request's
+body and the notes are bounded. Only notes on attempts of these runs are written, and nothing else.
+*Not covered*: other programs of the same user, which may read the files anyway.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["LivePage", "ReportServer"]
 HOST = "127.0.0.1"
 MAX_BODY_BYTES = 8 * MAX_NOTE_CHARS
 REST_FACTOR = 4
-"""A page that took a second to make is not made again for four."""
+"""Seconds until the next build for each second that building the page took."""
 _BESIDE = ("records.jsonl", "run.json", "summary.json", "judged.jsonl")
 _WAITING = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="2">
@@ -47,31 +47,31 @@ _WAITING = """<!DOCTYPE html>
 
 
 class LivePage:
-    """The page about some runs, made again when their files have changed."""
+    """The page about some runs, built again when their files have changed."""
 
     def __init__(self, runs: Sequence[Path], title: str | None = None) -> None:
-        """Prepares the page; nothing is read yet.
+        """Prepare the page without reading anything.
 
         Args:
             runs: folders of the runs, or files of records.
-            title: of the page; `None` names the runs.
+            title: the title of the page; `None` names the runs.
         """
         self._runs = list(runs)
         self._title = title
         self._lock = Lock()
         self._tried: object = None
-        """The state of all files at the last attempt."""
+        """State of all files at the last attempt to build the page."""
         self._rest_until = 0.0
         self._names: dict[str, Path] = {}
         self._keys: set[tuple[str, str, int]] = set()
         self.page = _WAITING.encode()
         self.version = ""
-        """Of the records that the page shows; notes do not change it."""
+        """Version of the records that the page shows; notes do not change it."""
         self.fault = ""
-        """Why the files can't be read as they are now; empty where they can."""
+        """Why the files can't be read now; empty if they can."""
 
     def refresh(self) -> None:
-        """Makes the page again where a file has changed, but not all the time."""
+        """Build the page again if a file has changed, at most as often as `REST_FACTOR` allows."""
         with self._lock:
             data = [_state(file) for run in self._runs for file in _files(run)]
             state = (data, [_state(notes_file(run)) for run in self._runs])
@@ -94,10 +94,11 @@ class LivePage:
         self._keys = {(run.name, *one.record.key) for run in read for one in run.tries}
 
     def keep(self, asked: Mapping[str, Any]) -> tuple[HTTPStatus, dict[str, str]]:
-        """Keeps a note; returns the status and what is said of it.
+        """Store a note and return the status and the body of the reply.
 
         Args:
-            asked: `run`, `id` and `trial` name the try, `text` is the note, `was` the one before.
+            asked: the request. `run`, `id` and `trial` name the attempt, `text` is the new note,
+                `was` the previous one.
         """
         match asked:
             case {
@@ -113,7 +114,7 @@ class LivePage:
             return HTTPStatus.CONFLICT, {"text": str(other)}
         except (OSError, ValueError) as fault:
             return HTTPStatus.INTERNAL_SERVER_ERROR, {"error": str(fault)}
-        self._rest_until = 0.0  # whoever loads the page next is to see the note
+        self._rest_until = 0.0  # the next load of the page must show the note
         return HTTPStatus.OK, {"text": kept.text if kept else "", "file": str(file)}
 
 
@@ -132,16 +133,16 @@ def _state(file: Path) -> tuple[int, int, int] | None:
 
 
 class ReportServer(ThreadingHTTPServer):
-    """Shows one `LivePage` at `url`, until it is shut down."""
+    """Server of one `LivePage` at `url`, until it is shut down."""
 
     daemon_threads = True
 
     def __init__(self, live: LivePage, port: int = 0) -> None:
-        """Begins to listen.
+        """Start listening.
 
         Args:
-            live: what is shown.
-            port: 0 takes a free one.
+            live: the page to serve.
+            port: the port; 0 takes a free one.
 
         Raises:
             OSError: the port is taken.
@@ -162,7 +163,7 @@ class ReportServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Handler of one request."""
 
     server: ReportServer
     timeout = 30
@@ -170,7 +171,7 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Shows the page, or says which one there is."""
+        """Send the page, or its version and fault."""
         live = self.server.live
         match self._asked():
             case "":
@@ -183,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._say(HTTPStatus.NOT_FOUND, {"error": "not here"})
 
     def do_POST(self) -> None:
-        """Keeps a note."""
+        """Store a note."""
         length = self.headers.get("Content-Length", "")
         is_ours = self.headers.get("Origin") == self.server.origin
         if self._asked() != "notes" or not is_ours:
@@ -198,7 +199,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._say(*self.server.live.keep(asked if isinstance(asked, dict) else {}))
 
     def _asked(self) -> str | None:
-        """The path behind the token; `None` where the request is not from the page's person."""
+        """Return the path after the token; `None` if the host or the token is wrong."""
         if self.headers.get("Host") != self.server.origin.removeprefix("http://"):
             return None
         token, slash, rest = self.path.removeprefix("/").partition("/")
@@ -223,4 +224,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the base's name)
-        """Says nothing: the token stands in every address."""
+        """Log nothing, because every address contains the token."""

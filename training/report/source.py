@@ -1,8 +1,8 @@
-"""What a page is made of: the records of a run, each with its trajectory, and what lies beside.
+"""The data of a page: the records of a run, each with its trajectory, and the files beside them.
 
-A person's notes on the tries lie there, one JSON object a line: `id` and `trial` name the try,
-`text` is the note, `at` when it was written (UTC, ISO 8601). The file is written whole each time: a
-reader finds the old notes or the new ones.
+One of these files contains a person's notes on the attempts, one JSON object a line: `id` and
+`trial` name the attempt, `text` is the note, `at` when it was written (UTC, ISO 8601). The file is
+replaced atomically: a reader finds the old notes or the new ones.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ __all__ = [
 MAX_NOTE_CHARS = 10_000
 MAX_FILE_BYTES = 64 * 2**20
 _WRITING = Lock()
-"""Held from reading the notes to writing them: one process writes at a time, whoever asks."""
+"""Lock between threads, from reading the notes to writing them; one process writes at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One record, its stored parts read."""
+    """One record with its stored parts parsed."""
 
     record: EvalRecord
     trajectory: Trajectory | None
-    """`None` for a compact record."""
+    """Trajectory of the run; `None` for a compact record."""
     search: StoredSearch | None
-    """The votes or the tree; `None` for a single try."""
+    """The votes or the tree; `None` for a single run."""
     judged: JudgedRecord | None = None
-    """What a judge said of this very answer; `None` where none was asked."""
+    """A judge's row on this very answer; `None` if there is none."""
     note: Note | None = None
-    """What a person wrote on it."""
+    """A person's note on the attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,35 +61,35 @@ class ReportRun:
     """One run."""
 
     name: str
-    """Its folder's; different for each run of a page."""
+    """Name of its folder, made unique among the runs of a page."""
     manifest: Mapping[str, Any]
-    """Empty where the run has none."""
+    """Contents of `run.json`; empty if the run has none."""
     summary: Mapping[str, Any]
-    """As the run wrote it; empty where it did not come to its end."""
+    """Summary as the run wrote it; empty if the run did not end."""
     tries: tuple[Tried, ...]
 
     @property
     def records(self) -> list[EvalRecord]:
-        """The records alone."""
+        """The records without their parsed parts."""
         return [one.record for one in self.tries]
 
 
 def read_report_runs(folders: Sequence[Path], *, are_running: bool = False) -> list[ReportRun]:
-    """Returns the runs in the order given; nothing in the folders is changed.
+    """Return the runs in the given order, without changing anything in the folders.
 
     Args:
-        folders: of the runs; a file of records stands for a run without a manifest.
-        are_running: whether the runs may be writing their last lines, which are then left out.
+        folders: folders of the runs, or files of records, each a run without a manifest.
+        are_running: whether the runs may still be writing their last lines, which are then omitted.
 
     Raises:
-        RunError: a file is missing or not as it should be; the message names it, and the line.
+        RunError: a file is missing or invalid; the message names it, and the line.
     """
     names = _names([folder.resolve() for folder in folders])
     return [_read(folder, name, are_running) for folder, name in zip(folders, names, strict=True)]
 
 
 def title_of(runs: Sequence[ReportRun]) -> str:
-    """Returns the title of a page that was given none."""
+    """Return the default title of a page."""
     return f"Evaluation: {', '.join(run.name for run in runs)}"
 
 
@@ -119,7 +119,7 @@ def _noted(tries: Sequence[Tried], file: Path) -> tuple[Tried, ...]:
 
 
 def _judged(tries: Sequence[Tried], folder: Path) -> tuple[Tried, ...]:
-    """The tries with what a judge said of their answers; of another answer it says nothing."""
+    """Return the attempts with a judge's rows; a row about another answer is ignored."""
     try:
         rows = read_column(folder)
     except (OSError, ValueError) as error:
@@ -155,7 +155,7 @@ def _read_object(path: Path) -> Mapping[str, Any]:
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
-    """The folders' names; where two are the same, with their parents', and then numbered."""
+    """Return the names of the folders; equal ones get their parents' names, then numbers."""
     names = [path.name for path in paths]
     if len(set(names)) < len(names):
         names = [f"{path.parent.name}/{path.name}" for path in paths]
@@ -167,12 +167,12 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 class NoteConflictError(ValueError):
-    """The note is another than the one that was to be changed; the message is its text."""
+    """The stored note is not the one to be replaced; the message is the text of the stored one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a person wrote on one try."""
+    """A person's note on one attempt."""
 
     id: str
     trial: int
@@ -181,26 +181,28 @@ class Note:
 
     @property
     def key(self) -> tuple[str, int]:
-        """The try."""
+        """Id and number of the attempt."""
         return self.id, self.trial
 
 
 def notes_file(run: Path) -> Path:
-    """Returns the file of a run's notes; beside a file of records it is named after that."""
+    """Return the path of a run's notes; beside a file of records it is named after that file."""
     return run / "notes.jsonl" if run.is_dir() else run.with_suffix(".notes.jsonl")
 
 
 def read_notes(file: Path) -> dict[tuple[str, int], Note]:
-    """Returns the notes by try; none where there is no such file.
+    """Return the notes by attempt; none if there is no such file.
 
     Raises:
         OSError: the file can't be read.
-        ValueError: the file is too large, or a line is no note; the message names it.
+        ValueError: the file is too large, or a line is not a note; the message names it.
     """
     if not file.exists():
         return {}
     if file.stat().st_size > MAX_FILE_BYTES:
-        raise ValueError(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB: it holds no notes")
+        raise ValueError(
+            f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB, so it is not a file of notes"
+        )
     notes = {}
     for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
         if line.strip():
@@ -210,18 +212,18 @@ def read_notes(file: Path) -> dict[tuple[str, int], Note]:
 
 
 def keep_note(file: Path, key: tuple[str, int], text: str, was: str) -> Note | None:
-    """Writes the note on a try, or takes it away where the text is blank; returns what is kept.
+    """Write the note on an attempt, or delete it if the text is blank; return the stored note.
 
     Args:
-        file: of the notes.
-        key: the try.
+        file: the file of the notes.
+        key: the id and number of the attempt.
         text: the new note.
-        was: the text that it is to replace; empty where there was none.
+        was: the text to replace; empty if there was none.
 
     Raises:
-        NoteConflictError: another text stands there, which nobody has seen.
-        OSError: the file can't be read or written; an old one is then as it was.
-        ValueError: the note is too long, or the file holds something else.
+        NoteConflictError: the stored text is another one, which the caller has not seen.
+        OSError: the file can't be read or written; an existing one is unchanged.
+        ValueError: the note is too long, or the file contains something else.
     """
     if len(text) > MAX_NOTE_CHARS:
         raise ValueError(f"a note has at most {MAX_NOTE_CHARS:,} characters")

@@ -1,4 +1,4 @@
-"""Drawings: SVG elements that escape what they hold."""
+"""Drawings: SVG elements that escape their contents."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Value = str | float
 
 
 def drawing(title: str, width: float, height: float) -> Element:
-    """Returns an empty drawing of its own size in pixels, which shrinks with a narrow page.
+    """Return an empty drawing of a fixed size in pixels, which shrinks on a narrow page.
 
     Args:
-        title: what a screen reader says of it.
+        title: the label for screen readers.
         width: in pixels.
         height: in pixels.
     """
@@ -27,18 +27,18 @@ def drawing(title: str, width: float, height: float) -> Element:
 
 
 def grouped(parent: Element, css: str) -> Element:
-    """Returns a new group of marks that share a class."""
+    """Return a new group of marks that share a class."""
     return SubElement(parent, "g", {"class": css})
 
 
 def add(parent: Element, tag: str, text: str = "", /, **attributes: Value) -> Element:
-    """Returns a new mark.
+    """Return a new mark.
 
     Args:
-        parent: where it is drawn.
-        tag: what it is, such as `line`.
-        text: what stands in it.
-        attributes: its own; `_` stands for `-`, and `css` for `class`.
+        parent: the element that gets the mark.
+        tag: the name of the element, such as `line`.
+        text: the text of the element.
+        attributes: the attributes; `_` in a name means `-`, and `css` means `class`.
     """
     named = {
         "class" if name == "css" else name.replace("_", "-"): _value(value)
@@ -50,12 +50,12 @@ def add(parent: Element, tag: str, text: str = "", /, **attributes: Value) -> El
 
 
 def to_markup(svg: Element) -> Markup:
-    """Returns the drawing as it stands in a page."""
+    """Return the drawing as markup for a page."""
     return Markup(tostring(svg, encoding="unicode"))  # noqa: S704  (tostring escapes)
 
 
 def cut(text: str, limit: int) -> str:
-    """Returns a text of one line, shortened to so many characters."""
+    """Return a text on one line, shortened to `limit` characters."""
     line = " ".join(text.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 

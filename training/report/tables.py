@@ -1,4 +1,4 @@
-"""The figures of runs as tables, one column or several for each run."""
+"""The figures of runs as tables, with one or more columns for each run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BY = {"strict": "by the benchmark's rules", "ours": "by our rules"}
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row: what it is about, then its figures, run by run."""
+    """A row: its labels, then its figures, run by run."""
 
     labels: tuple[str, ...]
     cells: tuple[str, ...]
@@ -31,15 +31,15 @@ class FigureTable:
 
     caption: str
     labels: tuple[str, ...]
-    """Heads of the columns that say what a row is about."""
+    """Headers of the label columns."""
     runs: tuple[str, ...]
     columns: tuple[str, ...]
-    """Heads below each run."""
+    """Headers below each run."""
     rows: tuple[TableRow, ...]
 
 
 def overall(runs: Sequence[Figures]) -> FigureTable:
-    """Returns the figures of whole runs, with 95 % intervals over questions."""
+    """Return the figures of entire runs, with 95 % intervals over questions."""
     names = _merged([_measures(run) for run in runs])
     measured = [_measures(run) for run in runs]
     rows = tuple(
@@ -49,7 +49,7 @@ def overall(runs: Sequence[Figures]) -> FigureTable:
 
 
 def groups(runs: Sequence[Figures]) -> FigureTable:
-    """Returns the shares of right answers by group."""
+    """Return the shares of correct answers by group."""
     rows = []
     for name, values in merged_groups(runs).items():
         for place, value in enumerate(values):
@@ -66,7 +66,7 @@ def groups(runs: Sequence[Figures]) -> FigureTable:
 
 
 def failures(runs: Sequence[Figures]) -> FigureTable:
-    """Returns how many tries failed in which way."""
+    """Return the number and share of attempts by kind of failure."""
     rows = tuple(
         TableRow((kind,), tuple(cell for run in runs for cell in _failure_cells(run, kind)))
         for kind in _merged([run.failures for run in runs])
@@ -76,7 +76,7 @@ def failures(runs: Sequence[Figures]) -> FigureTable:
 
 
 def costs(runs: Sequence[Figures]) -> FigureTable:
-    """Returns what a try took."""
+    """Return the costs of an attempt."""
     rows = []
     for name, words in COSTS.items():
         spreads = [run.costs.get(name) for run in runs]
@@ -88,12 +88,12 @@ def costs(runs: Sequence[Figures]) -> FigureTable:
 
 
 def _merged(sources: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Returns the names of several mappings, each once, in the order in which they come."""
+    """Return the names of several mappings, each once, in order of appearance."""
     return list(dict.fromkeys(name for source in sources for name in source))
 
 
 def merged_groups(runs: Sequence[Figures]) -> dict[str, list[str]]:
-    """Returns the values of each group, those of all runs together."""
+    """Return the values of each group over all runs."""
     found = [run.group_values() for run in runs]
     return {
         name: list(dict.fromkeys(value for one in found for value in one.get(name, ())))
@@ -112,7 +112,7 @@ def _table(
 
 
 def _measures(run: Figures) -> dict[str, str]:
-    """What there is to say of a whole run, by its words."""
+    """Return the figures of an entire run by their labels."""
     said = {
         "questions": str(run.questions),
         "tries": str(run.tries),
@@ -131,7 +131,7 @@ def _measures(run: Figures) -> dict[str, str]:
 
 
 def _by_both(figures: Callable[[Rules], Mapping[str, str]]) -> Iterator[tuple[str, str]]:
-    """Figures under both rules, the two of a name beside each other."""
+    """Yield figures by both sets of rules, the two of a name next to each other."""
     by_rules = {rules: figures(rules) for rules in _RULES}
     for name in _merged(list(by_rules.values())):
         for rules in _RULES:

@@ -1,32 +1,32 @@
 """Closed-form answers, `@name[value]` (InfiAgent-DABench, arXiv 2401.05507 §3), scored twice.
 
-`strict` is the benchmark's own reading: the pattern stops at the first `]`, of a repeated name the
-last one counts, and a value is right when it is the identical string, else a number less than 1e-6
-away, else a comma list that is right item by item, in order. Deviates from the published scorer
-in two places: it knows no lists, and it drops unanswered questions; here silence is wrong.
+`strict` is the benchmark's own reading. The pattern stops at the first `]`, and the last answer to
+a repeated name counts. A value is correct if it is the identical string, else a number less than
+1e-6 away, else a comma list that is correct item by item, in order. Deviates from the published
+scorer in two points: that one reads no lists, and drops unanswered questions; here, no answer is
+wrong.
 
 `sensible` reads what a person would, with the reader that all suites share (`values`) under the
-policy `CLOSED_FORM`: brackets balance, and spaces, quotes, case, thousands separators, a percent
-sign, the form of a list or date and the order of a dict's keys don't matter. Units, expressions,
-other roundings, other orders and other signs do. Lists may come in any order where the format of
-the answer says so. No number is ever let off with a relative tolerance: 34.654 is not the asked
-34.65.
+policy `CLOSED_FORM`. Brackets balance. Spaces, quotes, case, thousands separators, a percent sign,
+the form of a list or date and the order of a dict's keys don't matter. Units, expressions, other
+roundings, other orders and other signs do. Lists may come in any order if the format of the answer
+says so. No number gets a relative tolerance: 34.654 does not answer 34.65.
 
-A value that strict takes `sensible` takes too, but for these, `is_exception`:
+`sensible` accepts every value that `strict` accepts, with these exceptions (`is_exception`):
 
-- *Codes.* 2139 doesn't answer `02139`, nor the other way round; see `reader`.
-- *Small labels.* A label that is a non-zero number under 1e-4 needs 1 % of itself, not 1e-6: 0
+- *Codes.* 2139 doesn't answer `02139`, and `02139` doesn't answer 2139; see `reader`.
+- *Small labels.* A label that is a non-zero number under 1e-4 allows 1 % of itself, not 1e-6. So 0
   doesn't answer a p-value of 1e-7, while 1.2e-8 does answer `0.0000`.
-- *Long whole numbers.* 9007199254740993 is not 9007199254740992, which as floats are one.
+- *Long whole numbers.* 9007199254740993 is not 9007199254740992, though both are the same float.
 
-Of a whole response, brackets balance, text inside `<think>` and an echo of the format are no
-answers, and the last answer to a name counts also where it is spelled in another case. Two rules
+In an entire response, brackets balance, and text inside `<think>` and an echo of the format are not
+answers. The last answer to a name counts even if the name is spelled in another case. Two rules
 look at the label alone:
 
-- A label that says "nothing" (`None`, `[]`, empty) takes any word for it; the word `none` in lower
-  case is an answer like another (no relationship) and an empty pair of brackets doesn't give it.
-- Where a label name stands k times (question 734), the last k different answers to it are
-  matched in any order: published labels are a shuffled set, so that an order means nothing.
+- A label that says "nothing" (`None`, `[]`, empty) accepts any word for it. The word `none` in
+  lower case is an answer like any other (no relationship), and empty brackets don't match it.
+- If a label name occurs k times (question 734), the last k different answers to it are matched in
+  any order: published labels are a shuffled set, so their order means nothing.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ __all__ = [
 RuleSet = Literal["strict", "sensible"]
 
 STRICT_TOLERANCE = 1e-6
-"""Absolute; the benchmark's own."""
+"""Absolute tolerance, the benchmark's own."""
 MAX_AGREEING = 100
-"""Answers with more values than this agree only word by word, so that comparing stays quick."""
+"""Answers with more values than this agree only word by word, so that comparison stays fast."""
 
 _STRICT_TAG = re.compile(r"@(\w+)\[")
 _ANY_ORDER = re.compile(
@@ -82,40 +82,40 @@ _ANY_ORDER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SubAnswer:
-    """One expected value and what was said to it."""
+    """One expected value and the answer to it."""
 
     name: str
     label: str
     answer: str | None
-    """The value as written; None where the name was not answered."""
+    """The value as written; `None` if the name was not answered."""
     right: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedFormScore:
-    """The verdict on each sub-answer, in the labels' order."""
+    """Verdicts on the sub-answers, in the labels' order."""
 
     parts: tuple[SubAnswer, ...]
 
     @property
     def all_right(self) -> bool:
-        """Whether every sub-answer is right; without labels nothing is right."""
+        """Whether every sub-answer is correct; without labels nothing is correct."""
         return bool(self.parts) and all(part.right for part in self.parts)
 
     @property
     def share_right(self) -> float:
-        """The share of sub-answers that are right, 0 to 1."""
+        """Share of correct sub-answers, 0 to 1."""
         return sum(part.right for part in self.parts) / len(self.parts) if self.parts else 0.0
 
     @property
     def by_name(self) -> dict[str, bool]:
-        """The verdict per name; a repeated name is right where each of its values is."""
+        """Verdict per name; a repeated name is correct if each of its values is."""
         names = dict.fromkeys(part.name for part in self.parts)
         return {n: all(part.right for part in self.parts if part.name == n) for n in names}
 
     @property
     def numbered(self) -> dict[str, SubAnswer]:
-        """The parts by name; one that stands k times has a number from the second on: `c#2`."""
+        """Parts by name; a repeated name is numbered from its second value on: `c#2`."""
         counts: Counter[str] = Counter()
         parts = {}
         for part in self.parts:
@@ -132,14 +132,14 @@ def score(
     *,
     answer_format: str = "",
 ) -> ClosedFormScore:
-    """Returns the verdict on each (name, label) pair; names without a label cost nothing.
+    """Return the verdict on each (name, label) pair; names without a label cost nothing.
 
     Args:
-        response: what was answered.
-        label_pairs: the names and what is right; a name may stand several times.
+        response: the text of the answer.
+        label_pairs: the names and expected values; a name may occur several times.
         rules: see the module's docstring.
-        answer_format: what was asked for; an echo of it is no answer by the sensible rules, and
-            "in any order" frees the order of lists.
+        answer_format: the requested format. By the sensible rules, an echo of it is not an answer.
+            "In any order" in it allows any order of lists.
     """
     pairs = tuple((name, label) for name, label in label_pairs)
     if rules == "strict":
@@ -150,17 +150,17 @@ def score(
 
 
 def agree(one: str, other: str, names: Iterable[str] = (), *, is_for_each: bool = False) -> bool:
-    """Returns whether two responses give the same values by the sensible rules, without a label.
+    """Return whether two responses give the same values by the sensible rules, without a label.
 
-    Each is judged with the other as the label, both ways round. Of a name that was given several
-    times the last value counts, as it does in `score`. Without any value nothing agrees.
+    Each is judged with the other as the label, in both directions. If a name was given several
+    times, the last value counts, as in `score`. Without any value nothing agrees.
 
     Args:
         one: a response.
         other: another response.
-        names: the names that count; none given means all.
+        names: the names that count; empty means all.
         is_for_each: whether each name is asked for several times, such as for each group; a name
-            then agrees when its different values do, in any order.
+            then agrees if its different values do, in any order.
     """
     asked = tuple(names)
     pairs, others = (_different_answers(text, asked) for text in (one, other))
@@ -179,7 +179,7 @@ _Answers = dict[tuple[str, Number | str | None], tuple[str, str]]
 
 
 def _different_answers(text: str, names: Sequence[str]) -> _Answers:
-    """Each different (name, value) by what it says, the last said last; the name as asked for."""
+    """Return each distinct (name, value) by its meaning, the latest last, under the asked name."""
     spelled = {fold_name(name): name for name in reversed(names)}
     found: _Answers = {}
     for said, value in given_answers(text):
@@ -207,7 +207,7 @@ def _covers(labels: Sequence[tuple[str, str]], answers: Sequence[tuple[str, str]
 def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedFormScore:
     answers = dict(_strict_answers(response))
     parts = []
-    for name, label in dict(pairs).items():  # of repeated label names the last one counts
+    for name, label in dict(pairs).items():  # the last of repeated label names counts
         answer = answers.get(name)
         right = answer is not None and strictly_equal(label, answer)
         parts.append(SubAnswer(name, label, answer, right))
@@ -215,7 +215,7 @@ def _score_strict(response: str, pairs: Sequence[tuple[str, str]]) -> ClosedForm
 
 
 def _strict_answers(text: str) -> Iterator[tuple[str, str]]:
-    """What the benchmark's pattern finds, `@` word `[` rest of line up to the first `]`."""
+    """Yield the benchmark's matches: `@` word `[` rest of line up to the first `]`."""
     position = 0
     while tag := _STRICT_TAG.search(text, position):
         position = tag.end()
@@ -228,7 +228,7 @@ def _strict_answers(text: str) -> Iterator[tuple[str, str]]:
 
 
 def strictly_equal(label: str, answer: str) -> bool:
-    """Returns whether a value is right by the narrow rule of the benchmark, given above."""
+    """Return whether a value is correct by the benchmark's strict rule, given above."""
     if label == answer or _strictly_close(label, answer):
         return True
     items, others = label.split(","), answer.split(",")
@@ -269,7 +269,7 @@ def _score_sensible(
 
 
 def _answers_to(name: str, answers: Sequence[tuple[str, str]], names: frozenset[str]) -> list[str]:
-    """The values given to a name: its own spelling, or one that no other label claims."""
+    """Return the values given to a name, in its own spelling or one that no other label claims."""
     return [
         value
         for said, value in answers
@@ -278,7 +278,7 @@ def _answers_to(name: str, answers: Sequence[tuple[str, str]], names: frozenset[
 
 
 def _last_answers(values: list[str], count: int) -> list[str]:
-    """The last answers, as many as there are labels; repeats give way to different ones."""
+    """Return the last answers, as many as there are labels; different answers before repeats."""
     if len(values) > count > 1:
         values = list(dict.fromkeys(reversed(values)))[::-1]
     return values[-count:]
@@ -291,7 +291,7 @@ def _is_right(label: str, answer: str, policy: ReadingPolicy) -> bool:
 
 
 def is_exception(label: str, answer: str) -> bool:
-    """Returns whether strict rules take a value, or an item of a list, that ours must not."""
+    """Return whether strict rules accept a value, or an item of a list, that ours must not."""
     items, others = label.split(","), answer.split(",")
     pairs = [(label, answer)]
     if len(items) == len(others):
@@ -312,9 +312,9 @@ def _is_other_value(label: str, answer: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Prints how the two rule sets agree with recorded verdicts.
+    """Print how the two rule sets agree with recorded verdicts.
 
-    Returns the exit status: 0, or 1 where the verdicts can't be read, which is printed.
+    Return the exit status: 0, or 1 if the verdicts can't be read, which is printed.
     """
     from training.scoring.vectors import report  # noqa: PLC0415  (it imports this module)
 

@@ -1,15 +1,15 @@
-"""One reading of written lists, dicts and ranges, for all suites.
+"""The reading of written lists, dicts and ranges, shared by all suites.
 
-- *Lists* stand in brackets or bare, their items behind commas, on lines of their own, or behind
-  bullets (`- `, `* `, `•`, `1.`, `2)`). Semicolons part words; between numbers they are no list
-  that was asked for, and equal only another list of semicolons. A last `and` belongs to a list of
-  three or more: `Trinidad and Tobago` is one country.
+- *Lists* are written in brackets or bare. Their items are separated by commas, on lines of their
+  own, or after bullets (`- `, `* `, `•`, `1.`, `2)`). Semicolons separate words; numbers separated
+  by semicolons equal only another list with semicolons, because no format asks for such a list. A
+  final `and` separates items only in a list of three or more: `Trinidad and Tobago` is one country.
 - *Dicts* are lists of pairs, `key: value` or `key=value`. Without braces every key needs a letter,
-  so that `10:30, 11:30` stays a list of times.
+  so that `10:30, 11:30` remains a list of times.
 - *Half-open intervals*, `(0, 5]`, keep their brackets.
-- *Ranges*: `10-20`, `10 – 20`, `10 to 20`, the smaller number first. `2011-12` is none.
+- *Ranges*: `10-20`, `10 – 20`, `10 to 20`, the smaller number first. `2011-12` is not one.
 
-Everything is one pass over the text; what a list holds is read by `values`.
+Everything is one pass over the text; `values` reads the items of a list.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class Group:
 
     items: tuple[str, ...]
     kind: str
-    """`list` for a bare list and for matching brackets, else both brackets, as in `(]`."""
+    """`list` for a bare list or matching brackets, else both brackets, as in `(]`."""
     bracketed: bool
     braced: bool = False
     """Whether the brackets are those of a dict."""
     is_strange: bool = False
-    """Whether semicolons part numbers: equal only to another such list."""
+    """Whether semicolons separate numbers; such a list equals only another one."""
 
     @property
     def is_plain(self) -> bool:
@@ -59,7 +59,7 @@ class Group:
 
 
 def folded_text(text: str) -> str:
-    """Return the text as compared: case, outer quotes, runs of spaces and escapes set aside.
+    """Return the text for comparison, ignoring case, outer quotes, extra spaces and escapes.
 
     Letters keep their accents: `naive` is not `naïve`.
     """
@@ -85,7 +85,7 @@ def parse_group(text: str) -> Group:
 
 
 def readings(text: str) -> Iterator[Group]:
-    """Yield the lists that a text may be, the comma list first; a bare value is one of them."""
+    """Yield the possible lists of a text, the comma list first, which may be a bare value."""
     group = parse_group(text)
     yield group
     if group.bracketed:
@@ -111,7 +111,7 @@ def _parted(text: str) -> Group:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines with something on them, without their bullets where all have one."""
+    """Return the non-empty lines, without their bullets if all have one."""
     lines = [line for line in text.splitlines() if line.strip()]
     marks = [_BULLET.match(line) for line in lines]
     found = [mark for mark in marks if mark]
@@ -123,7 +123,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _without_and(items: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The items where a last `and` goes, or parts the last one in two."""
+    """Yield the items with a final `and` removed, or with the last item split at it."""
     if len(items) < 2:
         return
     *first, last = items
@@ -134,7 +134,7 @@ def _without_and(items: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 def pairs_of(group: Group) -> dict[str, str] | None:
-    """Return the entries of `key: value` pairs by folded key, or None where it has others."""
+    """Return the entries of `key: value` pairs by folded key, or `None` for other items."""
     if group.kind != "list":
         return None
     entries: dict[str, str] = {}
@@ -150,7 +150,7 @@ def pairs_of(group: Group) -> dict[str, str] | None:
 
 
 def _key(text: str) -> str:
-    """A key as compared; `1` and `1.0` are one."""
+    """Return a key for comparison; `1` and `1.0` are the same key."""
     name = folded_text(text)
     found = read_written(name)
     if found is None or found.is_code or found.is_percent or found.currency:
@@ -159,7 +159,7 @@ def _key(text: str) -> str:
 
 
 def read_range(text: str) -> tuple[str, str] | None:
-    """Return both ends of a range of numbers as written, the smaller one first, or None."""
+    """Return both ends of a range of numbers as written, the smaller first, or `None`."""
     if len(text) > MAX_SCALAR_CHARS:
         return None
     found = _RANGE.fullmatch(plain_text(text))
@@ -172,7 +172,7 @@ def read_range(text: str) -> tuple[str, str] | None:
 
 
 def _is_enclosed(text: str) -> bool:
-    """Whether the last bracket is the one that closes the first."""
+    """Whether the last bracket closes the first."""
     depth = 0
     for position, char in enumerate(text):
         depth += (char in _OPENERS) - (char in _CLOSERS)

@@ -1,8 +1,8 @@
-"""The metrics of submissions: a column of predictions against a column of truths, both as text.
+"""Metrics of submissions: a column of predictions against a column of truths, both as text.
 
-A closed list by name; what scikit-learn has is taken from there. Where a competition asks for
-several columns its score is the mean over them, which is what mean columnwise RMSE, RMSLE, AUC and
-rank correlation are.
+A closed list by name; metrics that scikit-learn has come from there. If a competition asks for
+several columns, its score is the mean over them: mean columnwise RMSE, RMSLE, AUC and rank
+correlation are defined that way.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from training.scoring.reader import exact_number
 __all__ = ["METRICS", "MetricError", "score_columns"]
 
 MAX_SIZE = 1e100
-"""Numbers further from 0 than this are none: their squares would leave the floats."""
+"""Numbers further from 0 than this are refused: their squares would overflow a float."""
 MAX_RATINGS = 1000
-"""Ratings further apart than this are no ratings: their table would fill the memory."""
+"""Ratings further apart than this are refused: their table would fill the memory."""
 
 Column = Sequence[str]
 _Numbers = Sequence[float]
 
 
 class MetricError(ValueError):
-    """Predictions that a metric can't score; the message says which and why."""
+    """Predictions that a metric can't score; the message says why."""
 
 
 def score_columns(metric: str, truth: Sequence[Column], said: Sequence[Column]) -> float:
-    """Returns the mean of a metric over columns that stand in the same order, row by row.
+    """Return the mean of a metric over columns in the same order, with rows in the same order.
 
     Raises:
-        MetricError: the columns differ in number or length, or hold what the metric can't read.
+        MetricError: the columns differ in number or length, or the metric can't read a value.
         KeyError: no metric has that name.
     """
     measure = METRICS[metric]
@@ -65,7 +65,7 @@ def _numbers(column: Column) -> list[float]:
 
 
 def _classes(column: Column) -> list[str]:
-    """The names of classes; `1` and `1.0` are one class, `True` and `true` as well."""
+    """Return the names of classes; `1` and `1.0` are one class, as are `True` and `true`."""
     names = []
     for text in column:
         number = exact_number(text)
@@ -84,7 +84,7 @@ def _sklearn(function: str, *values: object, **options: object) -> float:
         ) from error
     measure: Callable[..., Any] = getattr(metrics, function)
     try:
-        with np.errstate(all="ignore"):  # what is too large is no finite score, and refused so
+        with np.errstate(all="ignore"):  # an overflow is not finite, and refused later
             return float(measure(*values, **options))
     except ValueError as error:
         raise MetricError(f"{function}: {error}") from error
@@ -106,7 +106,7 @@ def _auc(truth: Column, said: Column) -> float:
 
 
 def _gini(truth: Column, said: Column) -> float:
-    """The normalised Gini coefficient, which is 2 AUC - 1 where no two predictions tie."""
+    """Return the normalised Gini coefficient, which is 2 AUC - 1 if no two predictions tie."""
     return 2 * _auc(truth, said) - 1
 
 
@@ -142,7 +142,7 @@ def _whole_numbers(column: Column) -> list[int]:
 
 
 def _qwk(truth: Column, said: Column) -> float:
-    """Quadratic weighted kappa over all whole numbers between the least and the greatest."""
+    """Return quadratic weighted kappa over all integers from the least to the greatest rating."""
     one, other = _whole_numbers(truth), _whole_numbers(said)
     values = {*one, *other}
     if max(values) - min(values) > MAX_RATINGS:
@@ -176,7 +176,7 @@ def _r2(truth: Column, said: Column) -> float:
 
 
 def _smape(truth: Column, said: Column) -> float:
-    """The symmetric mean absolute percentage error, 0 to 200; 0 against 0 is no error."""
+    """Return the symmetric mean absolute percentage error, 0 to 200; 0 against 0 is no error."""
     pairs = zip(_numbers(truth), _numbers(said), strict=True)
     sizes = [(abs(one - other), abs(one) + abs(other)) for one, other in pairs]
     return fmean(200 * miss / size if size else 0.0 for miss, size in sizes)
@@ -200,7 +200,7 @@ def _correlation(one: _Numbers, other: _Numbers) -> float:
 
 
 def _ranks(values: _Numbers) -> list[float]:
-    """Ranks from 1; equal values share the mean of theirs."""
+    """Return ranks from 1; equal values share the mean of their ranks."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     start = 0
@@ -232,4 +232,4 @@ METRICS: dict[str, Callable[[Column, Column], float]] = {
     "smape": _smape,
     "spearman": _spearman,
 }
-"""By the name that a split calls it."""
+"""Metrics by the names that splits use."""

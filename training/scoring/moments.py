@@ -1,16 +1,16 @@
-"""One reading of a written date or time of day, for all suites.
+"""The reading of a written date or time of day, shared by all suites.
 
-- *Year first*: `2015-01-01`, `2015/1/1`, `2015.1.1`, and with a time behind it, `T` or a space
-  between them. A missing time is midnight, missing seconds are zero.
+- *Year first*: `2015-01-01`, `2015/1/1`, `2015.1.1`, optionally followed by a time after `T` or a
+  space. A missing time is midnight; missing seconds are zero.
 - *Day or month first*: `25/12/2024` and `12/25/2024` have one reading each, and so has `5.5.2024`.
-  `03/04/2024` has two: it is no date here and equals nothing but its own letters.
-- *Names of months*, English and German, whole or cut short: `5 January 2024`, `Jan 5th, 2024`,
-  `5. Januar 2024`. A weekday in front must be that day's. `January 2024` and `2024-01` are months,
-  and no day; `2011-12` may be a season and is none.
-- *Times*: `10:30`, `10:30:00`, `9:05 pm`. `Z` and `+00:00` are set aside; another offset is part
+  `03/04/2024` has two, so it is not a date here and equals only its own text.
+- *Names of months*, English and German, full or abbreviated: `5 January 2024`, `Jan 5th, 2024`,
+  `5. Januar 2024`. A weekday before the date must match it. `January 2024` and `2024-01` are months
+  without a day; `2011-12` may be a season and is not a month.
+- *Times*: `10:30`, `10:30:00`, `9:05 pm`. `Z` and `+00:00` are ignored; any other offset is part
   of the value.
 
-Years have four digits: `05.01.24` is text. Days that no calendar has are text too.
+Years have four digits: `05.01.24` is text. So are days that do not exist.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SLASHED = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})", re.ASCII)
 _NO_OFFSET = frozenset({"", "z", "utc", "gmt"})
 
 _Day = tuple[int, int, int]
-"""Year, month, day; the day is 0 where the text names a month."""
+"""Year, month, day; the day is 0 if the text names only a month."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class Moment:
     day: _Day | None
     """`None` for a time of day alone."""
     time: tuple[int, int, int, int]
-    """Hour, minute, second, nanosecond; midnight where there is none."""
+    """Hour, minute, second, nanosecond; midnight if there is none."""
     offset: str
-    """From UTC, as `+0200`; empty where there is none or it is zero."""
+    """Offset from UTC, as `+0200`; empty if there is none or it is zero."""
 
 
 def read_moment(text: str) -> Moment | None:
-    """Return the date or time that the whole text writes, or None where it has not one reading."""
+    """Return the date or time that the entire text writes, or `None` without a single reading."""
     if not may_be_moment(text):
         return None
     plain = plain_text(text).strip("\"'` ").casefold()
@@ -87,7 +87,7 @@ def read_moment(text: str) -> Moment | None:
 
 
 def may_be_moment(text: str) -> bool:
-    """Return whether a look at its ends leaves it open that a text is a date or time."""
+    """Return whether a text may be a date or time, by a quick check of its length and start."""
     if not 4 <= len(text) <= MAX_SCALAR_CHARS:
         return False
     if text[0].isalpha():
@@ -96,14 +96,14 @@ def may_be_moment(text: str) -> bool:
 
 
 def is_unclear_date(text: str) -> bool:
-    """Return whether a text is written as a date and its day may also be its month."""
+    """Return whether a text is written as a date whose day may also be its month."""
     plain = plain_text(text)
     found = _SLASHED.match(plain)
     return found is not None and read_moment(found[0]) is None
 
 
 def _day_in_front(text: str) -> tuple[_Day, str] | None:
-    """The day that a text begins with, and what comes behind it."""
+    """Return the day that a text begins with, and the text after it."""
     for form, read in _DAYS:
         found = form.match(text)
         if found is not None:
@@ -133,7 +133,7 @@ def _weekday(day: _Day) -> int | None:
 
 
 def _day(year: str, month: int | str, day: str) -> _Day | None:
-    """The day, where a calendar has it."""
+    """Return the day, or `None` if it does not exist."""
     try:
         found = date(int(year), int(month), int(day))
     except ValueError:
@@ -147,7 +147,7 @@ def _named(year: str, name: str, day: str) -> _Day | None:
 
 
 def _slashed(first: str, _: str, second: str, year: str) -> _Day | None:
-    """The day where one order of day and month alone is possible, or both are the same."""
+    """Return the day if only one order of day and month is possible, or both give the same day."""
     found = {one for one in (_day(year, first, second), _day(year, second, first)) if one}
     return found.pop() if len(found) == 1 else None
 
@@ -158,7 +158,7 @@ def _named_month(name: str, year: str) -> _Day | None:
 
 
 def _numbered_month(year: str, month: str) -> _Day | None:
-    """The month `2024-01`, but no season, `2011-12`."""
+    """Return a month such as `2024-01`, but `None` for a season such as `2011-12`."""
     is_season = int(month) == (int(year) + 1) % 100
     return None if is_season or not 1 <= int(month) <= 12 else (int(year), int(month), 0)
 
@@ -179,4 +179,4 @@ _DAYS: tuple[tuple[re.Pattern[str], _Reader], ...] = tuple(
         (r"(\d{4})-(\d{2})\Z", _numbered_month),
     )
 )
-"""The forms in which a day or month is written, and what each is read with."""
+"""Forms in which a day or month is written, each with its reader."""

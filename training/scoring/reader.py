@@ -1,24 +1,25 @@
-"""One reading of a written number, and the policies under which suites compare values.
+"""The reading of written numbers, and the policies under which suites compare values.
 
-Closed forms, short answers and table cells use one grammar; what each makes of it is a
-`ReadingPolicy`. Dates are read in `moments`, lists in `lists`, and `values` compares all of them. A
-table turns each cell into a value first, so that it can be counted: there every leading zero makes
-a code, also `007`.
+Closed forms, short answers and table cells use one grammar; a `ReadingPolicy` sets how each
+compares. Dates are read in `moments`, lists in `lists`, and `values` compares all of them. A table
+first turns each cell into a value, so that it can be counted: there, every leading zero makes a
+code, even `007`.
 
 - *Identifiers.* `02139` is a postal code and not 2139. A label with a leading zero equals only
   the same digits. An answer with a leading zero and at least `IDENTIFIER_DIGITS` digits doesn't
-  answer a label without one; a shorter one, `007` for 7, is padding.
+  answer a label without one. In a shorter answer, such as `007` for 7, the zeros are padding.
 - *Grouping.* Spaces (plain, no-break, narrow, thin), apostrophes, commas (also Indian, `12,34,567`)
-  and, with a decimal comma behind them, points. `34,65` alone is not read as 34.65: it may be two
-  items. A line break groups nothing.
-- *Currency* signs are set aside where one side has none; `$5` is not `€5`. A unit in letters is
-  text: `34.65 USD` is not 34.65.
-- *Percent* sign and word say the same. Where one side has none, the figures must agree: 12.5 % is
-  12.5 where a suite says so, and never 0.125.
-- *Precision.* A tolerance lets off what a longer number loses where it is rounded or cut, and no
-  more: 34.65 is never 34.66, and 12345678.90 never 12345678.91.
-- *Float dust* is relative, `DUST`: about what a sum of a million floats loses. The last place of
-  a number with `FLOAT_DIGITS` digits says nothing. Whole numbers are equal or not.
+  and, if a decimal comma follows, points. `34,65` alone is not read as 34.65: it may be two items.
+  A line break does not group digits.
+- *Currency* signs are ignored if one side has none; `$5` is not `€5`. A unit in letters is text:
+  `34.65 USD` is not 34.65.
+- *Percent* sign and word mean the same. If one side has neither, the figures must agree: 12.5 % is
+  12.5 if a suite says so, and never 0.125.
+- *Precision.* A tolerance allows only what a longer number loses when it is rounded or cut: 34.65
+  is never 34.66, and 12345678.90 never 12345678.91.
+- *Rounding errors* are allowed up to the relative `DUST`, about what a sum of a million floats
+  loses. The last digit of a number with `FLOAT_DIGITS` digits is ignored. Whole numbers must be
+  equal.
 
 Not covered: units, fractions, expressions. Nothing is ever evaluated.
 """
@@ -58,18 +59,18 @@ __all__ = [
 Number = int | float
 
 MAX_SCALAR_CHARS = 320
-"""A longer text is no scalar: no float has more places before the point."""
+"""A longer text is not a scalar: no float has more digits before the point."""
 IDENTIFIER_DIGITS = 4
-"""From this many digits on, a leading zero in an answer makes a code and not a padded count."""
+"""From this many digits on, a leading zero in an answer makes a code, not a padded count."""
 DUST = 1e-13
-"""Relative; see the module's docstring."""
+"""Relative tolerance; see the module's docstring."""
 FLOAT_DIGITS = 15
-"""A number with this many digits is the result of a computation; its last ones are dust."""
+"""A number with this many digits is a computed one; its last digits are rounding errors."""
 COMPUTED_DUST = Decimal("1e-11")
-"""Relative; what a computed number may be off where its policy grants more than `DUST`. Without it
-one whose last digits happen to be zeros would count as short."""
+"""Relative error of a computed number if its policy allows more than `DUST`. Without it, a number
+whose last digits happen to be zeros would count as short."""
 MAX_EXACT = 2**53
-"""Beyond this a float has no room for a fraction, and a whole one may be rounding dust."""
+"""Beyond this, a float can't represent a fraction, and a whole one may be a rounding error."""
 
 _STRAIGHT = {
     **{code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)},
@@ -78,7 +79,7 @@ _STRAIGHT = {
     **dict.fromkeys(map(ord, "\u201c\u201d\u201e\u201f"), '"'),
     **dict.fromkeys(map(ord, "\u200b\u2060\ufeff\u00ad"), ""),
 }
-"""Wide signs, dashes and quotes as a keyboard writes them; what can't be seen goes."""
+"""Full-width signs, dashes and quotes as a keyboard writes them; invisible characters go."""
 _SIGNS = "$€£¥₹"
 _EMPHASIS = re.compile(r"(\*\*|__|\*|`)(?=\S)([^*`]{1,320}?)(?<=\S)\1")
 _SHAPE = re.compile(
@@ -106,18 +107,18 @@ _SPECIAL = re.compile(r"[+-]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ReadingPolicy:
-    """How close two numbers must be, which marks beside them count, and what is free in a list."""
+    """How close two numbers must be, which marks count, and whether the order of a list matters."""
 
     absolute: float
-    """Two numbers with a fraction less than this apart are equal, within their last place."""
+    """Numbers with a fraction that are less than this apart are equal, within their last digit."""
     relative: float
-    """The same as a share of the larger number."""
+    """The same, as a share of the larger number."""
     is_percent_free: bool
     """Whether `12.5%` and 12.5 are equal; 0.125 never is."""
     is_currency_free: bool
     """Whether `$5` and 5 are equal; `€5` never is."""
     largest_miss: float = math.inf
-    """A non-zero label may be missed by this share of itself at most, however small it is."""
+    """Largest allowed error for a non-zero label, as a share of it, however small it is."""
     is_order_free: bool = False
     """Whether the items of a list may come in any order; the keys of a dict always may."""
 
@@ -125,11 +126,11 @@ class ReadingPolicy:
 CLOSED_FORM = ReadingPolicy(
     1e-6, DUST, is_percent_free=True, is_currency_free=True, largest_miss=0.01
 )
-"""DABench: the benchmark's own 1e-6, and dust; lists in order, unless the format frees it."""
+"""DABench: the benchmark's own 1e-6 and `DUST`; list order matters unless the format frees it."""
 SHORT_ANSWER = ReadingPolicy(1e-12, 1e-6, is_percent_free=True, is_currency_free=True)
-"""QRData's `exact`, xlsx and TableBench: labels print six figures or so of a longer number."""
+"""QRData's `exact`, xlsx and TableBench: labels show about six digits of a longer number."""
 TABLE_CELL = ReadingPolicy(1e-9, 1e-6, is_percent_free=False, is_currency_free=False)
-"""A cell of a database, where a mark was put there. A list in a cell is text."""
+"""A cell of a database, where a mark is part of the value. A list in a cell is text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,28 +138,28 @@ class WrittenNumber:
     """A number with the marks beside it."""
 
     value: Decimal
-    """Exact as written."""
+    """Exact value as written."""
     is_percent: bool
     currency: str
-    """The sign as written, or nothing."""
+    """Currency sign as written, or empty."""
     is_code: bool
     """Whether it is whole, has a leading zero and no mark."""
     code: str
-    """The digits as written."""
+    """Digits as written."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is written without point and exponent."""
+        """Whether it is written without a point or exponent."""
         return self.value.as_tuple().exponent == 0
 
 
 class Figure(float):
-    """A float that knows how it was written, zeros at the end included."""
+    """A float that keeps how it was written, including trailing zeros."""
 
     written: str
 
     def __new__(cls, written: str) -> Self:
-        """Return the float of a plain number as `read_plain` takes it."""
+        """Return the float of a plain number, as `read_plain` accepts it."""
         figure = super().__new__(cls, written)
         figure.written = written
         return figure
@@ -170,9 +171,9 @@ def straight(text: str) -> str:
 
 
 def plain_text(text: str) -> str:
-    """Return a short text without emphasis, wide digits, odd spaces, dashes and quotes.
+    """Return a short text without emphasis and with plain digits, spaces, dashes and quotes.
 
-    A text longer than `MAX_SCALAR_CHARS` comes back as it is, so that the cost is bounded.
+    A text longer than `MAX_SCALAR_CHARS` is returned unchanged, so that the cost is bounded.
     """
     if len(text) > MAX_SCALAR_CHARS:
         return text
@@ -187,9 +188,9 @@ def plain_text(text: str) -> str:
 
 
 def read_plain(text: str) -> Number | None:
-    """Return the number that a text writes in the way of programs, or None: the quick path.
+    """Return the number that a text writes as programs do, or `None`: the fast path.
 
-    Every number read here is read by `read_written` alike. A code such as `007` is read too.
+    `read_written` reads every such number the same way. A code such as `007` is read too.
     """
     if len(text) > MAX_SCALAR_CHARS or not _PLAIN.fullmatch(text):
         return None
@@ -199,9 +200,9 @@ def read_plain(text: str) -> Number | None:
 
 
 def exact_number(text: str) -> Number | None:
-    """Return the number that the whole text writes, marks set aside, or None.
+    """Return the number that the entire text writes, ignoring marks, or `None`.
 
-    A number without point and exponent comes back as an exact int, so that long identifiers keep
+    A number without a point or exponent is returned as an exact int, so that long identifiers keep
     every digit. `inf` and `nan` are floats.
     """
     plain = text.strip()
@@ -216,7 +217,7 @@ def exact_number(text: str) -> Number | None:
 
 
 def read_written(text: str) -> WrittenNumber | None:
-    """Return the number that the whole text writes, or None; a full stop at its end is none."""
+    """Return the number that the entire text writes, or `None`; a final full stop is ignored."""
     if len(text) > MAX_SCALAR_CHARS or len(text.strip().splitlines()) > 1:
         return None
     plain = _unquoted(plain_text(text))
@@ -241,7 +242,7 @@ def _unquoted(plain: str) -> str:
 
 
 def _plain_digits(digits: str) -> str | None:
-    """The digits without grouping and with a point, or None where no form fits them whole."""
+    """Return the digits without grouping and with a point, or `None` if no form matches."""
     for candidate in (digits, digits.removesuffix(".")):
         for form, group, decimal in _FORMS:
             if form.fullmatch(candidate):
@@ -251,7 +252,7 @@ def _plain_digits(digits: str) -> str | None:
 
 
 def is_identifier(label: str, answer: str) -> bool:
-    """Return whether a leading zero makes one of two texts a code that the other is not."""
+    """Return whether a leading zero makes one of two texts a code that differs from the other."""
     first, second = read_written(label), read_written(answer)
     if first is None or second is None or not (first.is_code or second.is_code):
         return False
@@ -275,16 +276,16 @@ def scalars_equal(label: str, answer: str, policy: ReadingPolicy) -> bool:
 
 
 def as_written(number: Number) -> Decimal:
-    """Return a finite number with the places that it was written with, or prints."""
+    """Return a finite number with the digits that it was written with, or else prints."""
     if isinstance(number, int):
         return Decimal(number)
     return Decimal(number.written if isinstance(number, Figure) else repr(number))
 
 
 def numbers_equal(label: Decimal, answer: Decimal, policy: ReadingPolicy) -> bool:
-    """Return whether two numbers are equal; whole ones are so exactly.
+    """Return whether two numbers are equal; whole numbers must be exactly equal.
 
-    Others may be apart by what the policy grants, if the number with fewer places is the other one
+    Others may differ by what the policy allows, if the number with fewer places is the other one
     rounded or cut to them.
     """
     if label == answer:
@@ -302,7 +303,7 @@ def numbers_equal(label: Decimal, answer: Decimal, policy: ReadingPolicy) -> boo
 
 
 def _is_shortened(one: Decimal, other: Decimal) -> bool:
-    """Whether the number with fewer places is the other one rounded or cut, or none is short."""
+    """Whether the number with fewer places is the other rounded or cut, or neither is short."""
     units = [_last_place(number) for number in (one, other)]
     known = [unit for unit in units if unit]
     is_dust = abs(one - other) < COMPUTED_DUST * max(abs(one), abs(other))
@@ -315,9 +316,9 @@ def _is_shortened(one: Decimal, other: Decimal) -> bool:
 
 
 def is_whole(number: Decimal) -> bool:
-    """Return whether a number is whole, also where it is written `5.0`.
+    """Return whether a number is whole, even if it is written `5.0`.
 
-    Such numbers are counts or codes, for which no tolerance holds.
+    Such numbers are counts or codes, which get no tolerance.
     """
     if number.as_tuple().exponent == 0:
         return True
@@ -326,7 +327,7 @@ def is_whole(number: Decimal) -> bool:
 
 
 def _last_place(number: Decimal) -> Decimal | None:
-    """One unit of the last place; None where that is dust."""
+    """Return one unit of the last place; `None` if that is below the rounding error."""
     _, digits, exponent = number.as_tuple()
     is_tiny = 0 < abs(number) < sys.float_info.min  # such floats have few digits
     if len(digits) >= FLOAT_DIGITS or is_tiny or not isinstance(exponent, int):

@@ -1,24 +1,23 @@
-"""Short answers in words and numbers, compared by what they say and not how they are written.
+"""Short answers in words and numbers, compared by meaning and not by notation.
 
-Two answers are equal where `values` takes them for one value under the policy `SHORT_ANSWER`. Else
-an answer is read as a sequence of words and numbers: words agree without case and punctuation, and
-without `the`, or an `a` or `an` in front, numbers as everywhere. The order of items matters, and a
-date or time is never taken apart. Deviates from TableBench's published normaliser
-(arXiv 2408.09174), which strips points and signs too, so that 10.6 equals 106 and -3 equals 3: here
-the point inside a number and the sign before it stay. A different rounding is a different number.
+Two answers are equal if `values` finds them equal under the policy `SHORT_ANSWER`. Otherwise an
+answer is read as a sequence of words and numbers. Words are compared without case, punctuation,
+`the`, and a leading `a` or `an`; numbers as everywhere. The order of items matters, and a date or
+time is never split. Deviates from TableBench's published normaliser (arXiv 2408.09174), which also
+strips points and signs, so that 10.6 equals 106 and -3 equals 3. Here the point inside a number and
+the sign before it stay. A different rounding is a different number.
 
-`states` says whether an answer in words states one value, and no list of guesses, no denial, no
-mere mention. Only plain statements are taken, those that no grammar is needed for; the bare value
-always is. Told apart are:
+`states` decides whether an answer in words states one value, and is not a list of guesses, a denial
+or a mere mention. It accepts the bare value, and plain statements that need no grammar. The rules:
 
-- Words, and what has several parts such as a date, come last ("The genre is Rock."), but for
-  an aside (", which …"). In front of them stands a verb, a preposition or a word of the question,
-  and nowhere a denial ("not", "no"), a choice ("or", "either"), another sentence or a number that
-  is not the question's.
-- A number may stand anywhere ("There are 347 albums."), but is the only one: beside it stand
-  numbers of the question alone ("after 1990"), right before it no denial, next to it no "or".
-- What the question says already ("the top 5", "Rock or Jazz") is only repeated, unless a verb or
-  "answer:" stands right in front of it, or a number is there more often than in the question.
+- Words, and values of several parts such as a date, come last ("The genre is Rock."), except for
+  an aside (", which …"). A verb, a preposition or a word of the question precedes them. There may
+  be no denial ("not", "no"), choice ("or", "either"), other sentence, or number that is not in the
+  question.
+- A number may be anywhere ("There are 347 albums."), but must be the only one, except for numbers
+  of the question ("after 1990"). No denial directly precedes it, and no "or" is next to it.
+- A value in the question ("the top 5", "Rock or Jazz") is only repeated, unless a verb or "answer:"
+  directly precedes it, or a number occurs more often than in the question.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ __all__ = [
 Token = Decimal | str
 _CURRENCY = re.compile(r"(?<!\w)[$€£¥](?=[-+.\d])")
 _NUMBER = (
-    r"(?:(?<![\w.)%])[+-])?(?<!\w)"  # a sign, but no dash of a range such as 2011-12
+    r"(?:(?<![\w.)%])[+-])?(?<!\w)"  # a sign, but not the dash of a range such as 2011-12
     r"(?:{digits}(?:\.[0-9]+)?|\.[0-9]+)(?:[eE][+-]?[0-9]{{1,3}})?(?!\w)"
 )
 _WORD = r"\w[\w']*[+#]*"
@@ -65,11 +64,11 @@ _TOKENS = {
 
 
 def read_tokens(text: str, *, thousands: bool = True) -> tuple[Token, ...]:
-    """Returns the words (folded) and numbers of a text, in order.
+    """Return the words (folded) and numbers of a text, in order.
 
     Args:
         text: any text.
-        thousands: whether `314,577` is one number; else it is two.
+        thousands: whether `314,577` is one number or two.
     """
     tokens = [_token(match) for match in _TOKENS[thousands].finditer(_plain(text))]
     kept = tuple(part for part in tokens if part != "the")
@@ -91,13 +90,13 @@ def _token(match: re.Match[str]) -> Token:
 
 
 def final_answer(text: str) -> str:
-    """Returns the last `@answer[…]` of a text, or all of it where it has none."""
+    """Return the last `@answer[…]` of a text, or the entire text if it has none."""
     values = [value for name, value in given_answers(text) if name.casefold() == "answer"]
     return values[-1] if values else outside_thought(text).strip()
 
 
 def answers_equal(label: str, answer: str) -> bool:
-    """Returns whether two short answers say the same, whichever of them is the label."""
+    """Return whether two short answers say the same, regardless of which is the label."""
     if values_equal(label, answer, SHORT_ANSWER) or is_nothing(answer, label):
         return True
     if max(len(label), len(answer)) > MAX_VALUE_CHARS or is_identifier(label, answer):
@@ -109,10 +108,10 @@ def answers_equal(label: str, answer: str) -> bool:
 
 
 def is_stated(value: str, answer: str) -> bool:
-    """Returns whether a sentence holds the value, its words and numbers side by side and whole.
+    """Return whether a sentence contains the value: its words and numbers, complete and in a row.
 
-    A comma between digits parts two numbers only where the value itself has several items, so that
-    `347` is not stated by `1,347`.
+    A comma between digits separates two numbers only if the value itself has several items, so that
+    `1,347` does not state `347`.
     """
     for thousands in (True, False):
         wanted = read_tokens(value, thousands=thousands)
@@ -124,7 +123,7 @@ def is_stated(value: str, answer: str) -> bool:
 
 
 def words_before(value: str, answer: str) -> str | None:
-    """Returns what stands before the value with which a sentence ends; None where it does not."""
+    """Return the text before the value that ends a sentence; `None` if it does not end it."""
     wanted, plain = read_tokens(value), _plain(answer)
     starts = [match.start() for match in _TOKENS[True].finditer(plain)]
     longest = sum(1 for _ in _TOKENS[True].finditer(_plain(value)))
@@ -135,7 +134,7 @@ def words_before(value: str, answer: str) -> str | None:
 
 
 def _readings(text: str) -> set[tuple[Token, ...]]:
-    """The token sequences that a text may mean; none for a text without words and numbers."""
+    """Return the possible token sequences of a text; none if it has no words and numbers."""
     return {read_tokens(text, thousands=grouped) for grouped in (True, False)} - {()}
 
 
@@ -144,7 +143,7 @@ def _sequences_equal(one: tuple[Token, ...], other: tuple[Token, ...]) -> bool:
 
 
 def tokens_equal(one: Token, other: Token) -> bool:
-    """Returns whether two tokens are the same word or the same number."""
+    """Return whether two tokens are the same word or the same number."""
     if isinstance(one, str) or isinstance(other, str):
         return one == other
     return numbers_equal(one, other, SHORT_ANSWER)
@@ -173,20 +172,20 @@ _CHOICES = _listed(
 _AND, _OR = _listed("and und"), _listed("or oder")
 _ARTICLES = _listed("a an der die das dem den des ein eine einen einem einer")
 _ASIDE = re.compile(r",\s(?:which|who|der|die|das)\s[^,;.\n]*(?:\.\s*)?$")
-"""A clause about the value behind it."""
+"""A clause after the value that comments on it."""
 _BREAK = re.compile(r"[.!?;](?:\s|$)|[\n;?]")
-"""Where a sentence ends."""
+"""The end of a sentence."""
 _QUOTES = " \n\t\"'*`_\u201c\u201e\u2018\u00ab"
-"""What may stand right in front of a value."""
+"""Characters that may directly precede a value."""
 
 
 def states(value: str, answer: str, question: str) -> bool:
-    """Returns whether an answer says that the value is so.
+    """Return whether an answer states the value.
 
     Args:
-        value: the value as text; nothing states an empty one.
+        value: the value as text; no answer states an empty one.
         answer: a sentence, or the value alone.
-        question: what was asked.
+        question: the question.
     """
     tokens = read_tokens(value)
     if not tokens or not is_stated(value, answer):
@@ -239,7 +238,7 @@ def _singular(word: Token) -> Token:
 
 
 def _word_before(tokens: Sequence[Token]) -> Token:
-    """The last word that is no article; empty where there is none."""
+    """Return the last token that is not an article; empty if there is none."""
     return next((token for token in reversed(tokens) if token not in _ARTICLES), "")
 
 

@@ -1,20 +1,20 @@
-"""Two result tables, such as those of a SQL query, compared as bags of rows.
+"""Comparison of two result tables, such as those of a SQL query, as bags of rows.
 
-The rules, and what they are not:
+The rules, and how they differ from others:
 
-- Rows count as often as they stand (BIRD's execution accuracy compares sets of rows, and lets
-  duplicates pass), and stay whole (the comparison released with DataMind, arXiv 2509.25084, sorts
-  each column alone, and lets scrambled rows pass). Their order matters only where asked.
-- Headers are ignored. The number of columns must agree. Their order is free for tables of at most
-  6 columns: there the columns of the answer may be permuted, all rows alike. A cell then
-  has to fit by its value alone, so that `max, min` for `min, max` passes; that is the price.
-- Cells are read as all suites read a value (`reader`, `moments`), under the policy `TABLE_CELL`:
-  numbers within 1e-6 relative and their last place (whole numbers exactly, `5.0` among them;
-  `1,234` is 1234, and `007` is a code, which is text), dates and times however written, missing
-  values alike however written, text with its case but without outer spaces. A rounded 0.33 is not
-  0.333333: nobody asked for the rounding, and a share of 1 % would pass wrong sums.
+- Duplicate rows count. BIRD's execution accuracy compares sets of rows and accepts duplicates.
+- Rows stay together. The comparison released with DataMind (arXiv 2509.25084) sorts each column
+  alone and accepts scrambled rows. The order of rows matters only if requested.
+- Headers are ignored. The number of columns must agree. In tables of at most 6 columns, the columns
+  of the answer may be permuted, the same way in all rows. Cells then match by value alone, so that
+  `max, min` for `min, max` passes; that is the price.
+- Cells are read as all suites read a value (`reader`, `moments`), under the policy `TABLE_CELL`.
+  Numbers match within 1e-6 relative and their last digit; whole numbers, including `5.0`, match
+  exactly. `1,234` is 1234, and `007` is a code, which is text. Dates, times and missing values
+  match in any notation. Text matches with its case but without outer spaces. A rounded 0.33 is not
+  0.333333: nobody asked for the rounding, and a tolerance of 1 % would accept wrong sums.
 
-`tables_identical` is the narrow comparison beside it: nothing may be permuted, nothing is rounded.
+`tables_identical` is the strict comparison: no columns are permuted, nothing is rounded.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from training.scoring.reader import (
 __all__ = ["ResultValue", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
 
 ResultValue = object
-"""A database value, or the text that stands for it in a csv file."""
+"""A database value, or its text in a csv file."""
 
 MAX_PERMUTED_COLUMNS = 6
 MAX_PAIRED_ROWS = 500
-"""Rows that agree but for the last digits, and with each other too, paired one by one."""
+"""Maximum number of rows to pair one by one; all of them agree except in their last digits."""
 
 _WRITTEN_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,4})?")
-"""As a program writes a number: no plus sign, no zeros in front."""
+"""A number as a program writes it: no plus sign, no leading zeros."""
 _CODE = re.compile(r"0[0-9]+")
 """A code, which is text: `02139` is not 2139."""
 _MISSING = frozenset({"", "nan", "NaN", "None", "NULL", "NaT", "<NA>"})
@@ -62,15 +62,15 @@ _Same = Callable[[Sequence[_Row], Sequence[_Row]], bool]
 
 
 def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
-    """Returns the rows of a csv text below its header line.
+    """Return the rows of a csv text, without its header line.
 
-    A blank line is a missing value where the table has one column, and nothing elsewhere; at the
-    end of the text it is nothing in any table.
+    A blank line is a missing value if the table has one column; otherwise it is ignored. At the end
+    of the text it is always ignored.
 
     Args:
         text: any text.
-        keep_index: whether a first column without a name that counts the rows from 0, which is
-            pandas' index, stays.
+        keep_index: whether to keep pandas' index: a first column without a name that counts the
+            rows from 0.
 
     Raises:
         ValueError: the text has no header line or is not csv.
@@ -92,7 +92,7 @@ def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
 
 
 def cells_equal(label: ResultValue, answer: ResultValue) -> bool:
-    """Returns whether two cells hold the same value."""
+    """Return whether two cells contain the same value."""
     return _fits(_canonical(label), _canonical(answer))
 
 
@@ -102,7 +102,7 @@ def tables_equal(
     *,
     order_matters: bool = False,
 ) -> bool:
-    """Returns whether two tables hold the same rows.
+    """Return whether two tables contain the same rows.
 
     Args:
         label: the expected rows.
@@ -125,7 +125,7 @@ def tables_equal(
 def _have_one_shape(
     label: Sequence[Sequence[ResultValue]], answer: Sequence[Sequence[ResultValue]]
 ) -> bool:
-    """Whether both have as many rows, all of one width; no cell is read for it."""
+    """Whether both have equally many rows, all of one width; reads no cell."""
     widths = {*map(len, label), *map(len, answer)}
     return len(label) == len(answer) and len(widths) < 2
 
@@ -133,7 +133,7 @@ def _have_one_shape(
 def _same_as_written(
     label: Sequence[Sequence[ResultValue]], answer: Sequence[Sequence[ResultValue]]
 ) -> bool:
-    """Whether the cells fit one by one: most tables that are right need no more than this."""
+    """Whether the cells match one by one, which is enough for most correct tables."""
     return all(
         one == other or _fits(_canonical(one), _canonical(other))
         for row, others in zip(label, answer, strict=True)
@@ -151,10 +151,10 @@ def tables_identical(
     *,
     order_matters: bool = False,
 ) -> bool:
-    """Returns whether two tables hold the same cells in the same columns, digit by digit.
+    """Return whether two tables contain the same cells in the same columns, digit by digit.
 
-    5 and `5.0` are one number, since a csv file has no types; so are a missing value and nothing
-    between two commas. A code such as `007`, a space and a time of day are text and stay.
+    5 and `5.0` are equal, since a csv file has no types. So are a missing value and nothing between
+    two commas. A code such as `007`, a space and a time of day are compared as text.
 
     Args:
         label: the expected rows.
@@ -195,9 +195,9 @@ def _canonical(cell: ResultValue) -> _Canonical:
 
 @lru_cache(maxsize=4096)
 def _written(text: str) -> _Canonical:
-    """The date that a text writes, or its number without a mark beside it; else the text."""
+    """Return the date that a text writes, or its number if it has no mark; else the text."""
     moment = read_moment(text)
-    if moment is not None or text[0].isalpha():  # no number begins so: most cells stop here
+    if moment is not None or text[0].isalpha():  # no number begins with a letter: a shortcut
         return moment or text
     found = read_written(text)
     if found is None or found.is_percent or found.currency or found.is_code:
@@ -218,12 +218,12 @@ def _close(one: Number, other: Number) -> bool:
 
 
 def _near(one: Number, other: Number) -> bool:
-    """Whether two numbers may be equal; a quick look before the policy is asked."""
+    """Whether two numbers may be equal; a quick check before the policy is applied."""
     try:
         return math.isclose(
             one, other, rel_tol=TABLE_CELL.relative, abs_tol=TABLE_CELL.absolute
         ) and not math.isinf(one)
-    except OverflowError:  # an int beyond every float
+    except OverflowError:  # an int too large for a float
         return False
 
 
@@ -235,12 +235,12 @@ def _both_whole(one: Number, other: Number) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """The cells of a column without their order."""
+    """Cells of a column without their order."""
 
     others: Counter[_Canonical]
-    """Those that are no numbers."""
+    """Cells that are not numbers."""
     numbers: list[Number]
-    """Sorted."""
+    """Numbers, sorted."""
 
     @classmethod
     def of(cls, cells: Iterable[_Canonical]) -> _Column:
@@ -249,7 +249,7 @@ class _Column:
         return cls(Counter(cell for cell in kept if not isinstance(cell, int | float)), numbers)
 
     def may_be(self, other: _Column) -> bool:
-        """Whether the cells may pair off; only a look at whole rows says that they do."""
+        """Whether the cells may pair off; only a comparison of entire rows decides."""
         return (
             len(self.numbers) == len(other.numbers)
             and all(
@@ -261,7 +261,7 @@ class _Column:
 
 
 def _column_orders(gold: Sequence[_Row], said: Sequence[_Row]) -> Iterator[tuple[int, ...]]:
-    """Yields the column orders worth a try, the written one first."""
+    """Yield the possible column orders, the written one first."""
     written = tuple(range(len(gold[0]) if gold else 0))
     yield written
     if not 1 < len(written) <= MAX_PERMUTED_COLUMNS:
@@ -291,7 +291,7 @@ def _same_sequence(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
 
 
 def _same_bag(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
-    """Whether the rows pair off: exact ones first, then those whose cells lie close together."""
+    """Whether the rows pair off: exact matches first, then rows with cells close to each other."""
     expected, found = Counter(gold), Counter(said)
     if expected == found:
         return True
@@ -304,10 +304,10 @@ def _same_bag(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
 
 
 def _places(column: Sequence[_Canonical]) -> dict[Number, int]:
-    """The place of each number of a column, the same for numbers that could be equal.
+    """Return a cluster number for each number of a column, shared by numbers that may be equal.
 
-    A number has the place of the next smaller one where that is within the tolerance; rounding
-    instead would part two that lie on both sides of an edge.
+    A number is in the cluster of the next smaller one if that is within the tolerance. Rounding
+    would instead separate close numbers on two sides of a rounding boundary.
     """
     numbers = sorted({cell for cell in column if isinstance(cell, int | float)})
     are_whole = all(_both_whole(number, number) for number in numbers)
@@ -347,7 +347,7 @@ def _sort_key(row: _Row) -> list[float | int]:
 
 
 def _pair_one_by_one(gold: Sequence[_Row], said: Sequence[_Row]) -> bool:
-    """Greedy pairing: enough for rounding dust, which is far smaller than the tolerance."""
+    """Whether rows pair off greedily; enough, as rounding errors are far below the tolerance."""
     free = list(said)
     for row in gold:
         match = next((at for at, other in enumerate(free) if _rows_fit(row, other)), None)

@@ -1,11 +1,10 @@
-"""One written value against another, under the policy of a suite: what all suites compare with.
+"""Comparison of two written values under the policy of a suite, shared by all suites.
 
-Read here, once, are numbers, dates, times, ranges, words, lists and dicts, see `reader`, `moments`
-and `lists`. Nothing is ever evaluated: the readers are regular expressions and one bracket-aware
-splitter, linear in the length of the text.
+It reads numbers, dates, times, ranges, words, lists and dicts; see `reader`, `moments` and `lists`.
+Nothing is ever evaluated: the readers are regular expressions and one bracket-aware splitter,
+linear in the length of the text.
 
-Where a benchmark lets a number be missed by a share, that share holds for its own questions and
-nowhere else.
+A benchmark's relative tolerance applies to its own questions only.
 """
 
 from __future__ import annotations
@@ -38,11 +37,11 @@ __all__ = [
 ]
 
 MAX_VALUE_CHARS = 20_000
-"""Longer values agree only word by word, so that comparing stays quick."""
+"""Longer values agree only word by word, so that comparison stays fast."""
 MAX_DEPTH = 8
-"""Lists in lists deeper than this equal only the same text."""
+"""Nested lists deeper than this equal only the same text."""
 MAX_UNORDERED = 500
-"""Items that don't agree word by word, matched in any order; more of them don't agree."""
+"""Maximum number of items to match in any order, beyond word-by-word matches; more don't agree."""
 _NOTHING_LABELS = frozenset({"", "None", "null", "[]", "()", "{}"})
 _NOTHING_ANSWERS = frozenset(
     {
@@ -54,7 +53,7 @@ _FIRST = re.compile(r"-?[0-9]+\.?[0-9]*%?")
 
 
 def kind_of(value: str) -> Literal["number", "list", "text"]:
-    """Returns what a written value is; a dict and anything in brackets is a list."""
+    """Return the kind of a written value; a dict and anything in brackets is a list."""
     if exact_number(value) is not None:
         return "number"
     group = parse_group(value)
@@ -62,10 +61,10 @@ def kind_of(value: str) -> Literal["number", "list", "text"]:
 
 
 def is_nothing(label: str, answer: str) -> bool:
-    """Returns whether the label says that there is nothing, and the answer does too.
+    """Return whether both the label and the answer say that there is nothing.
 
-    The word `none` in lower case is an answer like another (no relationship), and as a label it is
-    not given by an empty pair of brackets.
+    The word `none` in lower case is an answer like any other (no relationship). As a label, it is
+    not matched by empty brackets.
     """
     return (
         label.strip() in _NOTHING_LABELS
@@ -74,16 +73,16 @@ def is_nothing(label: str, answer: str) -> bool:
 
 
 def values_equal(label: str, answer: str, policy: ReadingPolicy) -> bool:
-    """Returns whether two written values are the same value.
+    """Return whether two written values are the same value.
 
     Tried in order: the same folded text, nothing, two numbers, two dates or times, two ranges, two
-    dicts (any order of keys) and two lists (item by item; brackets and quotes are free). An answer
-    longer than `MAX_VALUE_CHARS` has to be the label word by word.
+    dicts (any order of keys) and two lists (item by item; brackets and quotes are optional). An
+    answer longer than `MAX_VALUE_CHARS` must equal the label word by word.
 
     Args:
         label: the expected value.
         answer: the value to judge.
-        policy: of the suite.
+        policy: the suite's policy.
     """
     if max(len(label), len(answer)) > MAX_VALUE_CHARS:
         return label.split() == answer.split()
@@ -106,13 +105,13 @@ def _equal(label: str, answer: str, policy: ReadingPolicy, depth: int) -> bool:
 
 
 def _bare(text: str) -> str:
-    """The folded text without emphasis around it and one full stop behind it."""
+    """Return the folded text without emphasis around it and one full stop after it."""
     plain = folded_text(plain_text(text))
     return plain.removesuffix(".") if not plain.endswith("..") and len(plain) > 1 else plain
 
 
 def _specials_equal(label: str, answer: str) -> bool:
-    """Whether both are undefined, or infinite alike."""
+    """Whether both are undefined, or both are the same infinity."""
     first, second = exact_number(label), exact_number(answer)
     if not isinstance(first, float) or not isinstance(second, float):
         return False
@@ -121,7 +120,7 @@ def _specials_equal(label: str, answer: str) -> bool:
 
 
 def _is_named(text: str) -> bool:
-    """Whether a number is a word, and not figures beyond every float."""
+    """Whether a number is written as a word, not as digits that overflow a float."""
     return not any(map(str.isdecimal, text))
 
 
@@ -162,7 +161,7 @@ def _groups_equal(left: Group, right: Group, policy: ReadingPolicy, depth: int) 
 def _same_bag(
     labels: Sequence[str], answers: Sequence[str], policy: ReadingPolicy, depth: int
 ) -> bool:
-    """Whether the items pair off in any order, those with the same letters first."""
+    """Whether the items pair off in any order, those with the same text first."""
     free = list(answers)
     missing = []
     by_text: dict[str, int] = {}
@@ -185,7 +184,7 @@ def _same_bag(
 
 
 def read_number(text: str) -> float | None:
-    """Returns the number that the whole text writes; a percent sign divides by 100."""
+    """Return the number that the entire text writes; a percent sign divides by 100."""
     number = exact_number(text)
     if number is None:
         return None
@@ -194,7 +193,7 @@ def read_number(text: str) -> float | None:
 
 
 def first_number(text: str) -> float | None:
-    """Returns the first plain number anywhere in a text; a percent sign divides by 100."""
+    """Return the first plain number anywhere in a text; a percent sign divides by 100."""
     match = _FIRST.search(text)
     if match is None or len(match[0]) > MAX_SCALAR_CHARS:
         return None
@@ -203,9 +202,9 @@ def first_number(text: str) -> float | None:
 
 
 def is_within(label: float, answer: float, share: float) -> bool:
-    """Returns whether the answer misses the label by at most that share of the label.
+    """Return whether the answer misses the label by at most a share of the label.
 
-    A label of 0 has no share: it needs 0. Nothing is within anything infinite or undefined.
+    A label of 0 needs exactly 0. Nothing is within a share of an infinite or undefined number.
     """
     if not (math.isfinite(label) and math.isfinite(answer)):
         return False
@@ -215,5 +214,5 @@ def is_within(label: float, answer: float, share: float) -> bool:
 def _as_float(number: float) -> float:
     try:
         return float(number)
-    except OverflowError:  # an int beyond every float
+    except OverflowError:  # an int too large for a float
         return math.inf

@@ -1,9 +1,9 @@
-"""Scorer vectors: responses with recorded verdicts, and how far our rules agree with them.
+"""Scorer vectors: responses with recorded verdicts, and the agreement of our rules with them.
 
-A row is one JSON object: `id`, `kind`, `label`, `response`, `scorers` (what published scorers said
-when run unmodified), `sensible` (a person's judgement; per name for `closed_form`) and `note`. The
-kinds compared here are those of `KINDS`; rows of training rewards, `trajectory_format` and
-`length_penalty`, are not scores of answers and are left to those.
+A row is one JSON object: `id`, `kind`, `label`, `response`, `scorers` (verdicts of published
+scorers, run unmodified), `sensible` (a person's judgement; per name for `closed_form`) and `note`.
+The kinds compared here are those of `KINDS`. Rows of training rewards, `trajectory_format` and
+`length_penalty`, are not scores of answers and are ignored.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from training.scoring.tables import read_csv, tables_equal
 __all__ = ["KINDS", "Disagreement", "disagreements", "read_vectors", "report"]
 
 KINDS = ("closed_form", "tablebench_em", "table_compare")
-"""With a label as (name, value) pairs, as a short answer, and as a csv table without an order."""
+"""Kinds with a label as (name, value) pairs, as a short answer, and as an unordered csv table."""
 PUBLISHED = "infiagent.eval_closed_form"
 
 Verdict = bool | dict[str, bool]
-"""Of the whole response, or per name."""
+"""Verdict on the entire response, or per name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Disagreement:
 
 
 def read_vectors(path: Path, kind: str = "closed_form") -> list[dict[str, Any]]:
-    """Returns the rows of one kind.
+    """Return the rows of one kind.
 
     Raises:
         OSError: the file can't be read.
@@ -63,10 +63,10 @@ def read_vectors(path: Path, kind: str = "closed_form") -> list[dict[str, Any]]:
 def disagreements(
     rows: list[dict[str, Any]], rules: closed_form.RuleSet = "sensible"
 ) -> Iterator[Disagreement]:
-    """Yields the rows where `sensible` differs from the judgement, or `strict` from InfiAgent.
+    """Yield the rows where `sensible` differs from the judgement, or `strict` from InfiAgent.
 
-    Strict rules are compared on closed forms alone. The published scorer says nothing of an empty
-    response, which it drops; it isn't compared.
+    Strict rules are compared on closed forms alone. The published scorer drops an empty response,
+    so such rows aren't compared.
     """
     for row in rows:
         if row["kind"] == "closed_form":
@@ -96,11 +96,11 @@ def _whole(row: dict[str, Any]) -> bool:
 
 
 def report(path: Path) -> list[str]:
-    """Returns the lines of the comparison of each kind: the shares and each disagreement.
+    """Return the lines of the comparison for each kind: the shares and each disagreement.
 
     Raises:
         OSError: the file can't be read.
-        ValueError: a line is not JSON, or a table no csv.
+        ValueError: a line is not JSON, or a table is not csv.
     """
     lines = []
     for kind in KINDS:

@@ -1,1 +1,1 @@
-"""Sets of tasks with labels: one file a set, all behind the `Suite` protocol."""
+"""Sets of tasks with labels: one module per set, all behind the `Suite` protocol."""

@@ -1,7 +1,7 @@
 """InfiAgent-DABench (arXiv 2401.05507): questions over csv files with `@name[value]` answers.
 
 A split is a folder with `questions.jsonl` and the tables it names. Its data is licensed for
-evaluation only (CC BY-NC 4.0): items of this suite are never trained on.
+evaluation only (CC BY-NC 4.0): samples of this suite are never trained on.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ class DABench:
     name = "dabench"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
-        `metadata["format"]` is `several` where more than one value is asked for, and else what
-        the label is: `number`, `list` or `text`.
+        `metadata["format"]` is `several` if more than one value is asked for, and otherwise the
+        kind of the label: `number`, `list` or `text`.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict by both rule sets, with each sub-answer by each of them.
+        """Return the verdict by both rule sets, each with its sub-answers.
 
-        A name that stands k times is numbered from its second value on: `c`, `c#2`. By the strict
-        rules, which know the last one only, it stands once.
+        A name that occurs k times is numbered from its second value on: `c`, `c#2`. It occurs once
+        by the strict rules, which count only the last value.
         """
         asked = item.task.answer_format
         ours = closed_form.score(outcome.answer, item.label, answer_format=asked)
@@ -55,10 +55,10 @@ class DABench:
         )
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Returns whether all values under the names asked for are equal by our rules.
+        """Return whether all values of the requested names are equal by our rules.
 
-        Of a name that was given several times the last value counts, but where the format asks
-        for its names "for each" of something, as one published question does.
+        If a name was given several times, the last value counts, unless the format asks for its
+        names "for each" of something, as one published question does.
         """
         asked = item.task.answer_format
         is_for_each = _FOR_EACH.search(asked) is not None

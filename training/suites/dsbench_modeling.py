@@ -1,15 +1,15 @@
 """DSBench, data modelling (arXiv 2409.07703): a submission file, scored by its relative gap.
 
 A split is a folder with `questions.jsonl` and, for each competition, `data/ID/train.csv`,
-`test.csv` and `answer.csv`, the last of which the agent does not get. The agent writes
-`submission.csv`. The competitions' data belongs to their hosts and comes with nothing of ours.
+`test.csv` and `answer.csv`. The agent does not get `answer.csv`. It writes `submission.csv`. The
+competitions' data belongs to their hosts and is not part of this project.
 
-The relative performance gap puts scores of any scale on one from 0 up: RPG =
-max(0, (p - b) / (g - b)) of one competition, with the submission's score p, the baseline's b and
-the best known g, and their mean over all competitions, a missing submission counting 0. The sign of
-g - b says whether more is better, so that no metric needs a direction here. As published, it is not
-cut at 1: a score beyond the best known one counts more than 1. Deviates from the released script in
-nothing but its errors: an undefined score is 0 there as well. Test: `test_the_gap_by_hand`.
+The relative performance gap maps scores of any scale to one from 0 up. For one competition, RPG =
+max(0, (p - b) / (g - b)), with the submission's score p, the baseline's b and the best known g. The
+result is the mean over all competitions; a missing submission counts 0. The sign of g - b says
+whether more is better, so no metric needs a direction here. As published, it is not cut at 1: a
+score beyond the best known one counts more than 1. Deviates from the released script only in its
+errors: an undefined score is 0 there as well. Test: `test_the_gap_by_hand`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _SAFE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}")
 
 @dataclass(frozen=True, slots=True)
 class ModelingLabel:
-    """How one competition is scored."""
+    """Data that scores one competition."""
 
     metric: str
     key: str
-    """The column that names a row, the same in the answer and in the submission."""
+    """Column that identifies a row, the same in the answer and in the submission."""
     targets: tuple[str, ...]
     truth: tuple[dict[str, str], ...]
-    """The rows of the answer."""
+    """Rows of the answer."""
     baseline: float
     best: float
 
@@ -61,21 +61,20 @@ class DSBenchModeling:
     name = "dsbench-modeling"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`; `metadata["format"]` is the metric's name.
+        """Return the samples of `questions.jsonl`; `metadata["format"]` is the metric's name.
 
         Raises:
-            RecordError: a record or a file is not as it should be, or scikit-learn is needed and
-                not installed.
+            RecordError: a record or a file is invalid, or scikit-learn is needed and not installed.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict: right is a submission that can be scored and beats the baseline.
+        """Return the verdict: correct is a submission that can be scored and beats the baseline.
 
-        `parts` has `submitted` and `above_baseline`, `grades` the `score` by the competition's
-        metric and the `gap`, from 0 up. Ours finds rows by their key; strict reads them in the
-        file's order, as the published scripts do, with its gap as `strict_gap`. What can't be
-        scored has no `score` and gaps of 0.
+        `parts` has `submitted` and `above_baseline`; `grades` has the `score` by the competition's
+        metric and the `gap`, from 0 up. Our rules find rows by their key. The strict rules read
+        them in the file's order, as the published scripts do, with the gap as `strict_gap`. A
+        submission that can't be scored has no `score` and gaps of 0.
 
         Raises:
             ModuleNotFoundError: scikit-learn is not installed.
@@ -97,7 +96,7 @@ class DSBenchModeling:
         )
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Returns whether the two submissions predict the same; its columns are the format's."""
+        """Return whether two submissions have equal predictions in the label's columns."""
         label: ModelingLabel = item.label
         tables = []
         for outcome in (one, other):
@@ -110,7 +109,7 @@ class DSBenchModeling:
 
 
 def _scored(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> float | None:
-    """The metric of rows in the truth's order; None where it has none or a target is missing."""
+    """Return the metric of rows in the truth's order; `None` if it or a target is missing."""
     if not rows or any(target not in rows[0] for target in label.targets):
         return None
     try:
@@ -128,9 +127,9 @@ def _columns(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[list[
 
 
 def _by_key(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    """The rows in the truth's order; none where a key is missing, new or there twice.
+    """Return the rows in the truth's order; none if a key is missing, new or repeated.
 
-    Keys that fit as written are taken so, since a code `007` may stand beside `7`.
+    Keys that match as written are used so, because a code `007` may occur beside `7`.
     """
     for read in (str, _folded_key):
         found = {read(row.get(label.key, "")): row for row in rows}
@@ -141,13 +140,13 @@ def _by_key(label: ModelingLabel, rows: Sequence[dict[str, str]]) -> list[dict[s
 
 
 def _folded_key(text: str) -> Number | str:
-    """What a key says: 0 for `0.0`, as pandas writes whole numbers beside a missing one."""
+    """Return the value of a key: 0 for `0.0`, as pandas writes integers beside a missing one."""
     number = exact_number(text)
     return text.strip() if number is None else number
 
 
 def _submission(folder: Path) -> list[dict[str, str]]:
-    """The rows of the submission; none where there is no such file or it is no table."""
+    """Return the rows of the submission; none if there is no such file or it is not a table."""
     file = folder / SUBMISSION
     try:
         if file.is_symlink() or file.stat().st_size > MAX_SUBMISSION_BYTES:
@@ -158,10 +157,10 @@ def _submission(folder: Path) -> list[dict[str, str]]:
 
 
 def _table(text: str) -> list[dict[str, str]]:
-    """The rows of a csv text by column.
+    """Return the rows of a csv text, each as values by column.
 
     Raises:
-        ValueError: the text is no table with different column names and rows of their number.
+        ValueError: the text is not a table with distinct column names and rows of equal width.
     """
     try:
         lines = [line for line in csv.reader(io.StringIO(text.removeprefix("\ufeff"))) if line]
@@ -214,7 +213,7 @@ def _label(record: Record, name: str) -> ModelingLabel:
 
 
 def _own_score(record: Record, label: ModelingLabel, name: str) -> float:
-    """What the expected values themselves score."""
+    """Return the score of the expected values themselves."""
     columns = _columns(label, label.truth)
     try:
         return score_columns(label.metric, columns, columns)
@@ -239,10 +238,10 @@ def _truth(record: Record, name: str, columns: Sequence[str]) -> tuple[dict[str,
 
 
 def relative_gap(score: float, baseline: float, best: float) -> float:
-    """Returns the part of the way from the baseline to the best that a score has gone.
+    """Return how far a score is from the baseline to the best, as a share from 0 up.
 
     Raises:
-        ValueError: the baseline or the best is undefined, or they are the same.
+        ValueError: the baseline or the best is undefined, or they are equal.
     """
     if not (math.isfinite(baseline) and math.isfinite(best)) or baseline == best:
         raise ValueError(f"no gap lies between the baseline {baseline} and the best {best}")
@@ -252,7 +251,7 @@ def relative_gap(score: float, baseline: float, best: float) -> float:
 
 
 def mean_gap(gaps: Sequence[float | None]) -> float:
-    """Returns the mean over competitions; None stands for one without a submission.
+    """Return the mean over competitions; `None` means one without a submission.
 
     Raises:
         ValueError: there are no competitions.

@@ -1,7 +1,7 @@
-"""Questions of your own, with the answers that you know: `own`.
+"""Your own questions, with the answers that you know: `own`.
 
 A split is a folder with `questions.jsonl`, one JSON object a line, and the data files it names, in
-the format of InfiAgent-DABench. A model may learn from runs at these questions.
+the format of InfiAgent-DABench. A model may learn from runs on these questions.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ __all__ = ["OwnQuestions"]
 
 
 class OwnQuestions(DABench):
-    """Scored as DABench is: a label is a list of (name, value) pairs."""
+    """Questions scored as DABench's are: a label is a list of (name, value) pairs."""
 
     name = "own"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_learnable(item) for item in super().load(split)]
 

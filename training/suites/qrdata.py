@@ -1,7 +1,7 @@
 """QRData (arXiv 2402.17644): statistical and causal questions over csv files.
 
 A split is a folder with `questions.jsonl` and the files it names. Answers are numbers, which may
-be 3 % off, or one of several choices. Its data is licensed for evaluation only (CC BY-NC 4.0).
+be 3 % off, or one of several choices. The data is licensed for evaluation only (CC BY-NC 4.0).
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ __all__ = ["QRData", "QRLabel"]
 NUMBER_FORMAT = '@answer[value] where "value" is one number, without words and units.'
 CHOICE_FORMAT = '@answer[value] where "value" is one of: '
 TOLERANCE = 0.03
-"""A share of the label, the benchmark's own (its `eval.py`)."""
+"""Tolerance as a share of the label, the benchmark's own (its `eval.py`)."""
 
 _CHOSEN_A = re.compile(r"(?<!\w)a(?!\w)(?! (?!(?:and|or|nor|but|is|isn't|are|was|were)\b)\w)")
-"""The choice `a`, and not the article in front of another word."""
+"""The choice `a`, not the article before another word."""
 
 
 @dataclass(frozen=True, slots=True)
 class QRLabel:
-    """What is right."""
+    """The expected answer."""
 
     answer: str
     choices: tuple[str, ...] = ()
-    """What there is to choose from; empty where a number is asked for."""
+    """The choices; empty if a number is asked for."""
 
 
 class QRData:
@@ -45,22 +45,22 @@ class QRData:
     name = "qrdata"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
         `metadata["format"]` is `number` or `choice`, as the record's `question_type` says.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+        """Return the verdict on the last `@answer[…]`, or on the entire answer without one.
 
         Strict is the published script: the first number of the text, less than 3 % off, or a text
-        that begins with the right choice. Ours takes 3 % as well, of a text that is one number,
-        and a choice as whole words, with no other choice behind it. 5.36 answers `5.36%`; 536%
-        does not. `parts` has, beside `answer`, `exact` for an answer that needs no tolerance.
+        that begins with the correct choice. Ours also allows 3 %, if the entire text is one number,
+        and accepts a choice as complete words, with no other choice after it. 5.36 answers `5.36%`;
+        536% does not. `parts` has `answer`, and `exact` for an answer that needs no tolerance.
         """
         said = final_answer(outcome.answer)
         label: QRLabel = item.label
@@ -70,10 +70,9 @@ class QRData:
         return ItemScore(right, strict, {"answer": right, "exact": exact}, {"answer": strict})
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Returns whether each answer is right where the other is the label.
+        """Return whether each answer is correct with the other as the label.
 
-        Where one alone has a percent sign, it is the label: 5.36 agrees with 5.36% and so does
-        0.0536.
+        If only one has a percent sign, it is the label: 5.36 agrees with 5.36%, and so does 0.0536.
         """
         said, others = final_answer(one.answer), final_answer(other.answer)
         if not said or not others:
@@ -97,7 +96,7 @@ def _is_right(label: QRLabel, said: str) -> bool:
 
 
 def _readings(label: str, said: str) -> list[tuple[float, float]]:
-    """The numbers of label and answer; the answer may leave out a percent sign of the label's."""
+    """Return the numbers of label and answer; the answer may omit the label's percent sign."""
     expected, found = read_number(label), read_number(said)
     if expected is None or found is None:
         return []
@@ -106,9 +105,9 @@ def _readings(label: str, said: str) -> list[tuple[float, float]]:
 
 
 def _chosen(said: str, choices: Sequence[str]) -> str | None:
-    """The choice that a text begins with, as whole words; the longest where several fit.
+    """Return the choice that a text begins with, as complete words; the longest if several fit.
 
-    None where another one stands behind it: that is a guess at both.
+    `None` if another choice follows it: that is a guess at both.
     """
     text, offered = _plain(said), {plain for choice in choices if (plain := _plain(choice))}
     fitting = [plain for plain in offered if re.match(re.escape(plain) + r"(?!\w)", text)]

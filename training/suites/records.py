@@ -1,4 +1,4 @@
-"""Records of a question file (JSON lines), read with errors that name file, row and field."""
+"""Records of a question file (JSON lines), with errors that name file, row and field."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ __all__ = ["Record", "RecordError", "read_records"]
 
 
 class RecordError(ValueError):
-    """A question file that is not as it should be; the message names the file, row and field."""
+    """A question file is invalid; the message names the file, row and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One row, with readers that check what they return.
+    """One row, with methods that read and check its fields.
 
     Raises:
-        RecordError: a field holds text that no file can hold.
+        RecordError: a field contains text that can't be written to a file.
     """
 
     file: Path
     row: int
-    """Counted from 1, as an editor counts lines."""
+    """Line number, from 1, as in an editor."""
     fields: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -34,14 +34,14 @@ class Record:
             self._refuse_unwritable(field, value)
 
     def fault(self, field: str, problem: str) -> RecordError:
-        """Returns the error to raise for a field of this row."""
+        """Return the error to raise for a field of this row."""
         return RecordError(f"{self.file}, row {self.row}, field {field!r}: {problem}")
 
     def text(self, field: str, default: str | None = None) -> str:
-        """Returns a string field; without a default it must be there and say something.
+        """Return a string field; without a default it must be present and not blank.
 
         Raises:
-            RecordError: the field is missing, empty or no string.
+            RecordError: the field is missing, empty or not a string.
         """
         if default is not None and self.fields.get(field) is None:
             return default
@@ -53,7 +53,7 @@ class Record:
         return value
 
     def flag(self, field: str, *, default: bool = False) -> bool:
-        """Returns a true or false field.
+        """Return a true or false field.
 
         Raises:
             RecordError: the field is something else.
@@ -64,7 +64,7 @@ class Record:
         return value
 
     def number(self, field: str) -> float:
-        """Returns a finite number.
+        """Return a finite number.
 
         Raises:
             RecordError: the field is missing or something else.
@@ -72,15 +72,15 @@ class Record:
         value = self._field(field)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.fault(field, f"expected a number, found {_kind(value)}")
-        if not abs(value) <= sys.float_info.max:  # also nan, and an int beyond every float
+        if not abs(value) <= sys.float_info.max:  # also nan, and an int too large for a float
             raise self.fault(field, f"expected a finite number, found {value}")
         return float(value)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """Returns a list of strings; a missing field is an empty list.
+        """Return a list of strings; a missing field is an empty list.
 
         Raises:
-            RecordError: the field is no list of strings.
+            RecordError: the field is not a list of strings.
         """
         value = self.fields.get(field)
         if value is None:
@@ -90,7 +90,7 @@ class Record:
         return tuple(value)
 
     def pairs(self, field: str) -> tuple[tuple[str, str], ...]:
-        """Returns a non-empty list of (name, value) pairs of strings.
+        """Return a non-empty list of (name, value) pairs of strings.
 
         Raises:
             RecordError: the field is missing or something else.
@@ -101,18 +101,18 @@ class Record:
         return tuple((name, said) for name, said in value)
 
     def rows(self, field: str) -> tuple[tuple[Any, ...], ...]:
-        """Returns the rows of a table, all of one width.
+        """Return the rows of a table, all of one width.
 
         Raises:
-            RecordError: the field is missing or no table.
+            RecordError: the field is missing or not a table.
         """
         return self.table(field, self._field(field))
 
     def table(self, field: str, value: object) -> tuple[tuple[Any, ...], ...]:
-        """Returns a value of this row as the rows of a table, all of one width.
+        """Return a value of this row as the rows of a table, all of one width.
 
         Raises:
-            RecordError: the value is no table.
+            RecordError: the value is not a table.
         """
         if not isinstance(value, list) or not all(isinstance(row, list) for row in value):
             raise self.fault(field, "expected a list of rows, each a list")
@@ -121,10 +121,10 @@ class Record:
         return tuple(tuple(row) for row in value)
 
     def decoded(self, field: str, text: str) -> Any:
-        """Returns what a JSON text of this row says.
+        """Return the value of a JSON text of this row.
 
         Raises:
-            RecordError: it can't be read as JSON, or holds text that no file can hold.
+            RecordError: the text is not valid JSON, or contains text that can't be written.
         """
         try:
             value = _read_json(text)
@@ -134,18 +134,18 @@ class Record:
         return value
 
     def data_file(self, field: str) -> Path:
-        """Returns the file that the field names, relative to the folder of the questions.
+        """Return the file that the field names, relative to the folder of the questions.
 
         Raises:
-            RecordError: the name is missing, leads out of the folder or leads to no file.
+            RecordError: the name is missing, leads out of the folder or names no file.
         """
         return self.inside(field, self.text(field))
 
     def data_files(self, field: str) -> tuple[Path, ...]:
-        """Returns the files that the field names in a list, at least one.
+        """Return the files that the field names in a list, at least one.
 
         Raises:
-            RecordError: the list is missing or empty, or a name leads out of the folder or to no
+            RecordError: the list is missing or empty, or a name leads out of the folder or names no
                 file.
         """
         names = self.texts(field)
@@ -154,14 +154,14 @@ class Record:
         return tuple(self.inside(field, name) for name in names)
 
     def inside(self, field: str, name: str) -> Path:
-        """Returns a file by its name relative to the folder of the questions.
+        """Return a file by its name relative to the folder of the questions.
 
         Args:
-            field: the field to blame.
-            name: of the file.
+            field: the field that errors name.
+            name: the name of the file.
 
         Raises:
-            RecordError: the name leads out of the folder or to no file.
+            RecordError: the name leads out of the folder or names no file.
         """
         place = PurePosixPath(name)
         if place.is_absolute() or ".." in place.parts:
@@ -169,7 +169,7 @@ class Record:
         path = self.file.parent / place
         try:
             is_file = path.is_file()
-        except OSError as error:  # the name is too long, or a folder is closed
+        except OSError as error:  # the name is too long, or a folder can't be entered
             raise self.fault(field, f"the file can't be looked up: {error}") from error
         if not is_file:
             raise self.fault(field, f"there is no file {name!r} beside the questions")
@@ -181,7 +181,7 @@ class Record:
         return self.fields[field]
 
     def _refuse_unwritable(self, field: str, value: object) -> None:
-        """Refuses half a surrogate pair, which JSON can name and UTF-8 can't hold."""
+        """Refuse half a surrogate pair, which JSON can write and UTF-8 can't encode."""
         try:
             json.dumps(value, ensure_ascii=False).encode()
         except (RecursionError, UnicodeEncodeError) as error:
@@ -189,11 +189,11 @@ class Record:
 
 
 def read_records(file: Path) -> Iterator[Record]:
-    """Yields the rows of a question file in order; blank lines are skipped.
+    """Yield the rows of a question file in order; blank lines are skipped.
 
     Raises:
-        RecordError: the file can't be read or holds no questions, a line is no JSON object, a field
-            can't be written again, or an `id` stands twice.
+        RecordError: the file can't be read or contains no questions, a line is not a JSON object, a
+            field can't be written again, or an `id` occurs twice.
     """
     try:
         lines = file.read_text(encoding="utf-8").split("\n")
@@ -224,10 +224,10 @@ def _json_object(file: Path, row: int, line: str) -> Mapping[str, Any]:
 
 
 def _read_json(text: str) -> Any:
-    """What a JSON text says.
+    """Return the value of a JSON text.
 
     Raises:
-        ValueError: it is no JSON, or its numbers are too long or its lists too deep to be read.
+        ValueError: the text is not JSON, or its numbers are too long or its lists nested too deep.
     """
     try:
         return json.loads(text)

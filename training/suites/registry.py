@@ -1,7 +1,7 @@
-"""The suites by name. A new one is one file with a class like those below.
+"""The suites by name. A new suite is one module with a class like those below.
 
-A suite of this package gets a line in `_OURS`; one that lives elsewhere needs no line: it is
-found as `package.module:ClassName`.
+A suite of this package gets a line in `_OURS`. A suite elsewhere needs none: it is found as
+`package.module:ClassName`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ SUITES: dict[str, Suite] = {suite.name: suite for suite in _OURS}
 
 
 def find_suite(name: str) -> Suite:
-    """Returns the suite of that name, or of `package.module:ClassName`.
+    """Return the suite of that name, or of `package.module:ClassName`.
 
     Raises:
-        ValueError: no suite has the name, its module can't be imported, or what it leads to is no
-            suite.
+        ValueError: no suite has the name, its module can't be imported, or the object found is not
+            a suite.
     """
     if name in SUITES:
         return SUITES[name]
@@ -60,6 +60,6 @@ def find_suite(name: str) -> Suite:
     except TypeError as error:
         raise ValueError(f"{name!r} is no suite ({error}): {_NEEDS}") from error
     if not isinstance(suite, Suite):
-        # For a command line: one kind of wrong name.
+        # ValueError, because a command line treats it as one more kind of wrong name.
         raise ValueError(f"{name!r} is no suite: {_NEEDS}")  # noqa: TRY004
     return suite

@@ -2,8 +2,8 @@
 
 A split is a folder with `questions.jsonl` and the files it names. Each row has an instruction and
 the points that a report on it must make. The report is `report.md` in the working folder, or else
-the answer itself. The benchmark's rubric is two grades from 1 to 5, content and format;
-the checklist of points is a third grade, the share found, 0 to 1.
+the answer itself. The benchmark's rubric is two grades from 1 to 5, content and format. The
+checklist of points is a third grade, the share found, 0 to 1.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ MAX_REPORT_BYTES = 2**20
 PROMPT = "judge_report"
 GRADE_SCALE = (1.0, 5.0)
 RIGHT_FROM = 4.0
-"""Mean of content and format from which a report is right: what 4 says of both in the prompt."""
+"""Mean of content and format from which a report is correct; the prompt defines what 4 means."""
 
 _FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
 _SHORT_WORD = 3
-"""Words up to this length say little about a point."""
+"""Length up to which words say little about a point."""
 
 
 class Reports:
@@ -46,18 +46,18 @@ class Reports:
     name = "reports"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns what can be said without a judge, which is never that the report is right.
+        """Return what can be checked without a judge; it is never that the report is correct.
 
         `parts` has `report` (there is one), `headings`, and for each point whether the report
-        holds its longer words and numbers: a hint for a person and no verdict.
+        contains its longer words and numbers: a hint for a person, not a verdict.
         """
         report = _report(outcome)
         parts = _form(report)
@@ -66,13 +66,13 @@ class Reports:
         return ItemScore(correct=False, strict_correct=False, parts=parts)
 
     async def judge(self, item: Sample, outcome: Outcome, judge: Judge) -> ItemScore:
-        """Returns the verdict: right from a mean of 4 on, strict where every point is made too.
+        """Return the verdict: correct from a mean of 4 on, strict if every point is made too.
 
         `grades` has `content` and `format` (1 to 5) and `checklist` (0 to 1); `parts` has each
-        point. No report gets the lowest grades, and the judge isn't asked.
+        point. Without a report, the grades are the lowest and the judge isn't asked.
 
         Raises:
-            JudgeError: the judge could not be asked, or its words are no verdict.
+            JudgeError: the judge could not be asked, or its reply is not a verdict.
         """
         report = _report(outcome)
         points: tuple[str, ...] = item.label
@@ -92,7 +92,7 @@ class Reports:
         return _verdict(report, names, grades.scores)
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
-        """Returns whether two runs left the same text, line breaks and spaces aside."""
+        """Return whether two runs wrote the same text, ignoring line breaks and spaces."""
         first, second = _report(one).split(), _report(other).split()
         return bool(first) and first == second
 
@@ -112,7 +112,7 @@ def _form(report: str) -> dict[str, bool]:
 
 
 def _report(outcome: Outcome) -> str:
-    """The text of `report.md`, or of the answer where there is no such file; links don't count."""
+    """Return the text of `report.md`, or the answer if there is no such file; links don't count."""
     file = outcome.folder / REPORT_NAME
     if file.is_file() and not file.is_symlink() and file.stat().st_size <= MAX_REPORT_BYTES:
         text = file.read_bytes().decode("utf-8", errors="replace").strip()
@@ -147,7 +147,7 @@ def _item(record: Record) -> Sample:
 
 
 def _files(record: Record) -> tuple[Path, ...]:
-    """The files of a row; the agent calls them by bare names, and so these must differ."""
+    """Return the files of a row; their bare names must differ, because the agent uses those."""
     files = record.data_files("files")
     if len({file.name for file in files}) < len(files):
         raise record.fault("files", "two of the files have the same name")

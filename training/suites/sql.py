@@ -1,16 +1,16 @@
 """Questions over SQLite databases, scored by the table that the agent saved.
 
 A split is a folder with `questions.jsonl` and the databases it names. The agent saves each result
-as `result_N.csv` in its working folder, and the last one counts. Two published ways to score it
-stand side by side:
+as `result_N.csv` in its working folder, and the last one counts. Two published ways score it:
 
-- `by_result` is BIRD's (arXiv 2305.03111): the rows, in any order, whatever the question asks.
+- `by_result` is BIRD's (arXiv 2305.03111): the rows, in any order, even if the question asks for
+  one.
   Deviates: duplicates count and numbers may be 1e-6 apart, see `training.scoring.tables`.
-- `by_file` is DataMind's (arXiv 2509.25084): the file holds the full result exactly, its columns
-  in order, its rows in order where the question asks for one. Deviates: the comparison released
-  with it sorts each column alone, and lets scrambled rows pass.
+- `by_file` is DataMind's (arXiv 2509.25084): the file contains the full result exactly, its columns
+  in order, its rows in order if the question asks for one. Deviates: the comparison released
+  with it sorts each column alone, and accepts scrambled rows.
 
-Where the gold table is a single cell, an answer that states exactly that value counts too.
+If the gold table is a single cell, an answer that states exactly that value counts too.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONSTRAINTS = (
 )
 MAX_RESULT_BYTES = 64 * 2**20
 MIDNIGHT = " 00:00:00"
-"""What a date has behind it in a database, and nobody writes."""
+"""Time that follows a date in a database, and that nobody writes."""
 
 _RESULT_NAME = re.compile(r"result_([0-9]{1,9})\.csv")
 _Rows = tuple[tuple[Any, ...], ...]
@@ -50,12 +50,12 @@ class SqlLabel:
     """The gold tables of one question."""
 
     tables: tuple[_Rows, ...]
-    """Any of them is right; the first is the main one."""
+    """Tables of which any is correct; the first is the main one."""
     order_matters: bool
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """The values that are a whole gold table each, such as a count."""
+        """Values that are each an entire gold table, such as a count."""
         return tuple(rows[0][0] for rows in self.tables if len(rows) == 1 and len(rows[0]) == 1)
 
 
@@ -65,23 +65,23 @@ class SqlQuestions:
     name = "sql"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
-        Gold rows that the file cuts short are read from the database with the gold query. Items
-        are drawn with equal shares of each database. `metadata["format"]` is `value` where the
-        gold table is a single cell, and else `table`.
+        Gold rows that the file truncates are read from the database with the gold query. Samples
+        are drawn in equal shares of each database. `metadata["format"]` is `value` if the gold
+        table is a single cell, and otherwise `table`.
 
         Raises:
-            RecordError: a record is not as it should be, or its gold query fails.
+            RecordError: a record is invalid, or its gold query fails.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict: right is `in_order` or `by_statement`, strict is `by_file`.
+        """Return the verdict: correct is `in_order` or `by_statement`, strict is `by_file`.
 
-        `parts` are the ways to be right: `by_result` and `by_file` as above, `in_order` for
-        `by_result` with its rows in the order that the question asks for, if any, and
-        `by_statement` for an answer in words.
+        `parts` are the ways to be correct. `by_result` and `by_file` are described above.
+        `in_order` is `by_result` with its rows in the order that the question asks for, if any.
+        `by_statement` is an answer in words.
         """
         label: SqlLabel = item.label
         readings = _readings(_saved_text(outcome.folder))
@@ -99,10 +99,10 @@ class SqlQuestions:
         return ItemScore(right, parts["by_file"], parts, {"by_file": parts["by_file"]})
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
-        """Returns whether the saved tables hold the same rows, or else the answers say the same.
+        """Return whether the saved tables contain the same rows, or else the answers agree.
 
-        The order of the rows is the label's to ask for, so that votes don't look at it. Words
-        count only where neither run saved a table.
+        Only the label says whether the order of the rows matters, so votes ignore it. Words count
+        only if neither run saved a table.
         """
         first, second = (_readings(_saved_text(outcome.folder)) for outcome in (one, other))
         if first or second:
@@ -134,10 +134,10 @@ def _is_stated(label: SqlLabel, question: str, answer: str) -> bool:
 
 
 def _readings(text: str) -> list[list[list[str]]]:
-    """The tables that a csv text may mean, the last with all of its columns; often they are one.
+    """Return the possible tables of a csv text, the last with all of its columns; often just one.
 
-    A first column without a name that counts the rows is pandas' index, or a result. There is none
-    where the text is no csv, which is a wrong answer.
+    A first column without a name that counts the rows is pandas' index, or a result. A text that is
+    not csv has no table, which is a wrong answer.
     """
     try:
         bare, whole = read_csv(text), read_csv(text, keep_index=True)
@@ -147,7 +147,7 @@ def _readings(text: str) -> list[list[list[str]]]:
 
 
 def _saved_text(folder: Path) -> str:
-    """The last result that was saved; empty where there is none that can be read."""
+    """Return the text of the last saved result; empty if none can be read."""
     file = _last_result(folder)
     try:
         if file is None or file.stat().st_size > MAX_RESULT_BYTES:
@@ -158,7 +158,7 @@ def _saved_text(folder: Path) -> str:
 
 
 def _last_result(folder: Path) -> Path | None:
-    """The file `result_N.csv` of the highest N; links are not followed."""
+    """Return the file `result_N.csv` with the highest N; links are not followed."""
     if not folder.is_dir():
         return None
     numbered = [
@@ -178,7 +178,7 @@ def _is_said(cell: object, question: str, answer: str) -> bool:
 
 
 def _said(answer: str) -> str:
-    """The last tagged value, or the whole answer without one."""
+    """Return the last tagged value, or the entire answer without one."""
     tagged = [value for _, value in find_answers(answer)]
     return tagged[-1] if tagged else answer.strip()
 
@@ -205,7 +205,7 @@ def _item(record: Record) -> Sample:
 
 
 def _alternatives(record: Record) -> list[_Rows]:
-    """Further right tables, each stored as its header followed by its rows."""
+    """Return further correct tables, each stored as its header followed by its rows."""
     stored = record.fields.get("alternatives")
     if stored is None:
         return []

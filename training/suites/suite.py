@@ -1,4 +1,4 @@
-"""The seam between a set of tasks and whatever runs and scores an agent on it."""
+"""The interface between a set of tasks and whatever runs and scores an agent on it."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["ItemScore", "JudgedSuite", "Outcome", "Sample", "Suite", "draw"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A task and what is expected of it. The agent gets the task and never the label."""
+    """A task and its label, the expected answer. The agent gets the task and never the label."""
 
     task: Task
-    """Its `metadata` may say: `format`, the kind of answer asked for; `evaluation_only`, where the
-    licence forbids to learn from it; `licence`, its SPDX identifier; `draw_group`, for a draw of
-    equal shares."""
+    """The task. Its `metadata` may contain `format`, the kind of answer asked for, and
+    `evaluation_only`, if the licence forbids learning from it. It may also contain `licence`, the
+    SPDX identifier, and `draw_group`, for a draw in equal shares."""
     label: Any
-    """In the form of the suite that loaded it."""
+    """Label in the form of the suite that loaded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,94 +33,96 @@ class ItemScore:
     """The verdict on one answer."""
 
     correct: bool
-    """By our rules."""
+    """Verdict by our rules."""
     strict_correct: bool
-    """By the benchmark's own rules, or the narrowest where it has none."""
+    """Verdict by the benchmark's own rules, or by the narrowest if it has none."""
     parts: Mapping[str, bool] = field(default_factory=dict)
-    """What the verdict is made of; the suite says what each name means."""
+    """Parts of the verdict; the suite defines what each name means."""
     strict_parts: Mapping[str, bool] = field(default_factory=dict)
-    """The same by the strict rules; empty where the suite does not tell them apart."""
+    """Parts by the strict rules; empty if the suite does not distinguish them."""
     grades: Mapping[str, float] = field(default_factory=dict)
-    """Graded scores by name, where the benchmark has such; the suite says their range."""
+    """Graded scores by name, if the benchmark has any; the suite defines their range."""
     has_sub_answers: bool = False
-    """Whether the parts are answers of which all must be right, and not ways to be right."""
+    """Whether the parts are answers that must all be correct, not alternative ways to succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run left."""
+    """Result of a run: its answer and its files."""
 
     answer: str
-    """The agent's last answer; empty where it gave none."""
+    """The agent's last answer; empty if it gave none."""
     folder: Path
     """The agent's working folder, as the run left it."""
 
 
 @runtime_checkable
 class Suite(Protocol):
-    """A set of tasks. An implementation holds no state: it may be shared between threads.
+    """A set of tasks. An implementation has no state, so threads may share it.
 
-    `score` and `agree` run in a process of their own, which gets the suite and its items as copies:
-    both must be what `pickle` takes, so a suite's class stands in a module, not in a function.
+    `score` and `agree` run in a process of their own, which gets copies of the suite and its
+    samples. `pickle` must be able to store both, so a suite's class is defined in a module, not in
+    a function.
     """
 
     @property
     def name(self) -> str:
-        """The name to ask for it by, in lower case; the registry reads it."""
+        """Name of the suite in lower case, as the registry uses it."""
         ...
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of a split in the file's order; called once before a run.
+        """Return the samples of a split in the file's order; called once before a run.
 
-        It may not assume that any other split exists, and reads nothing outside the folder.
+        An implementation must not assume that any other split exists, and reads nothing outside
+        the folder.
 
         Args:
             split: the folder of the split.
 
         Raises:
-            RecordError: a record is not as it should be; the message names file, row and field.
+            RecordError: a record is invalid; the message names file, row and field.
         """
         ...
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict; called once for each run that ended, with or without an answer.
+        """Return the verdict; called once for each run that ended, with or without an answer.
 
-        A wrong, empty or malformed answer is a score, never an exception, and so is an empty
-        folder. It may not run what the agent wrote.
+        A wrong, empty or malformed answer gives a score, never an exception, and so does an empty
+        folder. An implementation must not run what the agent wrote.
 
         Args:
-            item: an item that this suite loaded.
-            outcome: what the run left.
+            item: a sample that this suite loaded.
+            outcome: the result of the run.
         """
         ...
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Returns whether two runs say the same by the rules of `score`; votes are counted by it.
+        """Return whether two runs agree by the rules of `score`; votes are counted with it.
 
-        It may not look at the label. Two empty answers do not agree.
+        An implementation must not look at the label. Two empty answers do not agree.
 
         Args:
-            item: an item that this suite loaded.
-            one: what a run left.
-            other: what another run left.
+            item: a sample that this suite loaded.
+            one: the result of a run.
+            other: the result of another run.
         """
         ...
 
 
 @runtime_checkable
 class JudgedSuite(Suite, Protocol):
-    """A suite whose verdict needs a model: `score` alone is what can be said without one."""
+    """A suite whose verdict needs a model; `score` gives only what can be judged without one."""
 
     async def judge(self, item: Sample, outcome: Outcome, judge: Judge) -> ItemScore:
-        """Returns the verdict with the grades of a judge; called instead of `score`.
+        """Return the verdict with the grades of a judge; called instead of `score`.
 
         Args:
-            item: an item that this suite loaded.
-            outcome: what the run left.
-            judge: the model that is asked.
+            item: a sample that this suite loaded.
+            outcome: the result of the run.
+            judge: the model that marks the answer.
 
         Raises:
-            JudgeError: the judge could not be asked, or its words are no verdict.
+            JudgeError: the judge could not be asked, or its reply is not a verdict.
         """
         ...
 
@@ -128,18 +130,17 @@ class JudgedSuite(Suite, Protocol):
 def draw(
     items: Sequence[Sample], limit: int | None, seed: int, levels: Collection[str] = ()
 ) -> list[Sample]:
-    """Return `limit` items in their order: the same ones for the same items, levels and seed.
+    """Return `limit` samples in their order: the same for the same samples, levels and seed.
 
-    Items that name a group in `metadata["draw_group"]` are drawn so that each group gets the same
-    share; what a small group can't fill goes to the others, and what does not come out even to
-    any of those that have more, by chance. Items without a group form
-    one of their own, and where there is one group only, all items have the same chance.
+    Each group in `metadata["draw_group"]` gets the same share. What a small group can't fill goes
+    to the others, and the remainder of the division to random groups that have more. Samples
+    without a group form one group. With a single group, all samples have the same chance.
 
     Args:
-        items: what to draw from.
-        limit: how many; None, or more than there are, means all.
-        seed: of the draw.
-        levels: items of other levels are left out; empty takes all.
+        items: the samples to draw from.
+        limit: the number to draw; `None`, or more than there are, means all.
+        seed: the seed of the draw.
+        levels: samples of other levels are left out; empty means all.
 
     Raises:
         ValueError: the limit is below zero, or no item has one of the levels.
@@ -162,7 +163,7 @@ def draw(
         groups.setdefault(str(item.task.metadata.get("draw_group", "")), []).append(place)
     names = list(groups)
     if len(names) > 1:
-        chance.shuffle(names)  # a share that does not come out even is nobody's by right
+        chance.shuffle(names)  # so that the remainder of an uneven division goes to random groups
     shares = _equal_shares([len(groups[name]) for name in names], limit)
     places = [
         place
@@ -173,7 +174,7 @@ def draw(
 
 
 def _equal_shares(sizes: Sequence[int], total: int) -> list[int]:
-    """How many to take of each: as equal as the sizes allow, the rest to the first ones."""
+    """Return how many to take of each: as equal as sizes allow, the rest to the first ones."""
     shares = list(sizes)
     waiting = sorted(range(len(sizes)), key=sizes.__getitem__)
     left = total

@@ -1,12 +1,12 @@
 """TableBench (arXiv 2408.09174): questions over one table each, with short answers.
 
-A split is a folder with one `.jsonl` file, as published; its tables stand inside. `load` writes
+A split is a folder with one `.jsonl` file, as published, which contains the tables. `load` writes
 each as `table.csv` into a folder of this user under the system's temporary folder, named after its
-content, so that nothing is written into the split and the same table is written once.
+content. So nothing is written into the split, and the same table is written once.
 
-Left out are the questions that no value answers: charts, which a script has to draw again, and
+Questions that no value answers are omitted: charts, which a script has to draw again, and
 descriptions, causes and anomalies, whose labels are sentences. The benchmark scores those by
-ROUGE-L, which says how many words two texts share and not whether one is right.
+ROUGE-L, which measures how many words two texts share and not whether one is correct.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ WORDING = {
         "trend."
     ),
 }
-"""What labels choose from, after the benchmark's own instructions; the questions don't say it."""
+"""Choices of the labels, from the benchmark's instructions; the questions don't state them."""
 LENIENT = frozenset({"CorrelationAnalysis", "StatisticalAnalysis", "TrendForecasting"})
 LENIENT_SHARE = 0.1
-"""The benchmark's own share for numbers of these kinds."""
+"""The benchmark's own tolerance for numbers of these kinds, as a share of the label."""
 LEFT_OUT = frozenset(
     {"AnomalyDetection", "CausalAnalysis", "ChartGeneration", "DescriptiveAnalysis"}
 )
@@ -63,13 +63,13 @@ class TableBench:
     name = "tablebench"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of the split's only `.jsonl` file that a value answers.
+        """Return the samples of the split's only `.jsonl` file that a value answers.
 
-        `metadata["left_out"]` counts the others by kind, the same on each item;
-        `metadata["format"]` is what the label is: `number`, `list` or `text`.
+        `metadata["left_out"]` counts the others by kind, the same for each sample.
+        `metadata["format"]` is the kind of the label: `number`, `list` or `text`.
 
         Raises:
-            RecordError: there is no such file, or a record is not as it should be.
+            RecordError: there is no such file, or a record is invalid.
             OSError: a table can't be written.
         """
         records = list(read_records(_question_file(split)))
@@ -81,12 +81,13 @@ class TableBench:
         return [_item(record, left_out) for record in kept]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+        """Return the verdict on the last `@answer[…]`, or on the entire answer without one.
 
-        Ours is `training.scoring.short_answer`, strict DABench's strict rule on one value:
-        the published scorer strips points and signs, and is not reproduced. `parts` has, beside
-        `answer`, the benchmark's own reading without that as `published`: ours, and for forecasts,
-        statistics and correlations numbers within 10 % as well, alone or as comma items in order.
+        Our rules are `training.scoring.short_answer`; strict is DABench's strict rule on one value.
+        The published scorer strips points and signs, and is not reproduced. Besides `answer`,
+        `parts` has the benchmark's own reading without that, as `published`: our rules, and for
+        forecasts, statistics and correlations also numbers within 10 %, alone or as comma items in
+        order.
         """
         said = final_answer(outcome.answer)
         label: str = item.label
@@ -99,7 +100,7 @@ class TableBench:
         )
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
-        """Returns whether the two short answers say the same."""
+        """Return whether the two short answers say the same."""
         said = final_answer(one.answer)
         return bool(said) and answers_equal(said, final_answer(other.answer))
 
@@ -118,7 +119,7 @@ def _is_near(label: str, said: str) -> bool:
 
 
 def _item_is_near(label: str, said: str) -> bool:
-    """Whether a number is within 10 %, percent signs divided by 100 or set aside as ours does."""
+    """Whether a number is within 10 %, with percent signs divided by 100 or ignored as in ours."""
     expected, found = read_number(label), read_number(said)
     if expected is None or found is None:
         return answers_equal(label, said)
@@ -151,7 +152,7 @@ def _item(record: Record, left_out: dict[str, int]) -> Sample:
 
 
 def _table_text(record: Record) -> str:
-    """The table as csv; the field is an object, or the JSON of one, as it was published first."""
+    """Return the table as csv; the field is an object, or its JSON text as first published."""
     table: Any = record.fields.get("table")
     if isinstance(table, str):
         table = record.decoded("table", table)
@@ -165,10 +166,10 @@ def _table_text(record: Record) -> str:
 
 
 def _written(text: str) -> Path:
-    """The file `table.csv` with that text, in a folder that belongs to this user alone.
+    """Return the file `table.csv` with that text, in a folder that belongs to this user alone.
 
     Raises:
-        OSError: it can't be written, or the folder belongs to somebody else.
+        OSError: the file can't be written, or the folder belongs to another user.
     """
     raw = text.encode()
     root = Path(tempfile.gettempdir()) / f"dm_jupyter-tablebench-{os.getuid()}"

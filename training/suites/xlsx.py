@@ -1,7 +1,7 @@
 """Short questions about workbooks with titles, merged cells and notes (RealHiTBench's kind).
 
-A split is a folder with `questions.jsonl` and the workbooks it names. The golds are weak (a few
-are wrong or name half of what was asked): a score here is a smoke test and no result to report.
+A split is a folder with `questions.jsonl` and the workbooks it names. The gold answers are weak: a
+few are wrong or name half of what was asked. A score here is a smoke test, not a result to report.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class XlsxQuestions:
     name = "xlsx"
 
     def load(self, split: Path) -> list[Sample]:
-        """Returns the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
-        `metadata["format"]` is what the label is: `number`, `list` or `text`.
+        `metadata["format"]` is the kind of the label: `number`, `list` or `text`.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Returns the verdict on the last `@answer[…]`, or on the whole answer without one.
+        """Return the verdict on the last `@answer[…]`, or on the entire answer without one.
 
-        Strict is the label letter for letter, the narrowest reading there is.
+        Strict is the label character for character, the narrowest reading.
         """
         said = final_answer(outcome.answer)
         label: str = item.label
@@ -49,7 +49,7 @@ class XlsxQuestions:
         return ItemScore(right, strict, {"answer": right}, {"answer": strict})
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
-        """Returns whether the two short answers say the same."""
+        """Return whether the two short answers say the same."""
         said = final_answer(one.answer)
         return bool(said) and answers_equal(said, final_answer(other.answer))
 

@@ -129,8 +129,8 @@ def _tensors(
     for name, parameter in weights.items():
         if "trainable_tokens_delta" in name:
             raise TrainerError(
-                "this adapter also learned embeddings of added tokens, which an adapter file of "
-                "llama.cpp can't hold; export the whole weights with --form weights"
+                "this adapter also learned embeddings of added tokens, which a llama.cpp adapter "
+                "file can't contain. Export the full weights with --form weights."
             )
         match = _NAME.fullmatch(name)
         if match is None:

@@ -154,8 +154,8 @@ def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
         if before.get(part) != made_with[part]:
             difference = _difference(before.get(part), made_with[part])
             raise TrainerError(
-                f"{folder.path} was begun with another {difference}; "
-                "take a new folder, or the recipe and the files it was begun with"
+                f"{folder.path} was started with another {difference}. "
+                "Choose a new folder, or use the original recipe and files."
             )
 
 

@@ -240,7 +240,7 @@ def test_runs_at_other_questions_are_not_pooled(
         (folder / "run.json").write_text(json.dumps({"suite": "generated", "questions": questions}))
     assert collect(monkeypatch, words(split, out, "--no-draw", "--also", str(other))) == 1
     said = capsys.readouterr().err
-    assert f"{other} holds runs at another split (questions 2e there, 1f here)" in said
+    assert f"{other} contains runs of another split (questions 2e there, 1f here)" in said
     assert collect(monkeypatch, words(split, out, "--no-draw")) == 1
     captured = capsys.readouterr()
     assert funnel_of(captured.out) == {stage: int(stage == "drawn") for stage in FUNNEL}

@@ -372,7 +372,7 @@ def test_the_command_writes_its_files_and_prints_a_table(
         (split / "questions.jsonl").write_text(questions)
         (out / "run.json").unlink()
         assert _command(common, monkeypatch) == 0
-        assert "holds 3 tries and no run.json" in capsys.readouterr().err
+        assert "contains 3 tries but no run.json" in capsys.readouterr().err
     manifest = json.loads((out / "run.json").read_text())
     assert (manifest["model"], manifest["judge"], manifest["collects"]) == ("scripted", "", False)
     assert manifest["installs"]

@@ -130,7 +130,7 @@ def test_a_run_of_an_older_release_is_resumed_with_a_warning_once(
     (run.out / "run.json").write_text(json.dumps(older))
     capsys.readouterr()
     assert run() == 0
-    assert "run.json is of an older release and holds no hashes" in capsys.readouterr().err
+    assert "run.json is from an older release without hashes" in capsys.readouterr().err
     assert "data" in run.manifest
     assert run() == 0
     assert "older release" not in capsys.readouterr().err

@@ -196,9 +196,7 @@ def test_the_reformatted_answer_is_a_column_of_its_own(
     assert (other["reformatted"], other["reformatted_right"]) == ("@mean[7]", False)
     printed = capsys.readouterr().out
     assert "ours 1, judge 2 of 4" in printed
-    assert (
-        "reformatted: strict 2, ours 2 of 4 (1 answers written anew; 0 could not be, and" in printed
-    )
+    assert "reformatted: strict 2, ours 2 of 4 (1 answers rewritten; 0 could not be and" in printed
 
 
 def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict_and_is_counted(
@@ -211,7 +209,7 @@ def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict_and_is_counte
     row = _lines(run)[1]
     assert (row["judged"], row["reformatted"], row["reformatted_right"]) == (True, None, None)
     assert "the answer lacks" in row["reformat_error"]
-    said = "of 4 (0 answers written anew; 1 could not be, and are not right here)"
+    said = "of 4 (0 answers rewritten; 1 could not be and count as wrong here)"
     assert said in capsys.readouterr().out
 
 

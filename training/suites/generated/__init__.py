@@ -1,1 +1,1 @@
-"""Questions of our own: tables with realistic dirt, questions about them, and computed answers."""
+"""Generated questions: tables with realistic dirt, questions about them, and computed answers."""

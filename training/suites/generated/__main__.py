@@ -1,7 +1,7 @@
 """Generate tables with questions and computed answers: `python -m training.suites.generated`.
 
-The folder gets the splits `train`, `development` and `held`, which `training.evaluate` reads with
-the suite `generated`. The same options make the same files on every machine.
+The output folder gets the splits `train`, `development` and `held`, which `training.evaluate` reads
+with the suite `generated`. The same options produce the same files on every machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from training.suites.generated.questions.templates import templates
 __all__ = ["main"]
 
 SHOWN = 5
-"""Templates in the list of frequent answers."""
+"""Number of templates in the list of frequent answers."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -112,7 +112,7 @@ def _say(line: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted."""
+    """Run the command and return the exit code: 0, 1 after a fault, 130 when interrupted."""
     given = _parser().parse_args(arguments)
     try:
         _run(given)

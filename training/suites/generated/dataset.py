@@ -1,4 +1,4 @@
-"""Generate a whole data set in memory, and write it all at once."""
+"""Generation of an entire data set in memory, and its atomic writing."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ __all__ = ["Dataset", "Entry", "Plan", "generate", "refuse_unusable", "write_dat
 
 LICENCE = "Apache-2.0"
 SHARES = {1: 0.4, 2: 0.35, 3: 0.25}
-"""The share of each level."""
+"""Share of questions of each level."""
 ATTEMPTS = 120
-"""Drafts for one question before it counts as not made."""
+"""Maximum number of drafts for one question, which then counts as not made."""
 PATIENCE = 3
-"""Drafts of a template that do not fit a file before the file is asked no more of it."""
+"""Number of drafts that do not fit a file after which their template is dropped for the file."""
 _FORMATS: tuple[Format, ...] = ("csv", "xlsx", "sqlite", "csv")
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to generate."""
+    """Plan of a generation."""
 
     tables: int
-    """Files, at least one for each split."""
+    """Number of files, at least one for each split."""
     per_table: int
-    """Questions about each file."""
+    """Number of questions about each file."""
     seed: int
 
     def __post_init__(self) -> None:
@@ -68,7 +68,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Entry:
-    """A question with what its record needs; its text may be replaced by other words."""
+    """A question with the data for its record; its text may be replaced by a paraphrase."""
 
     id: str
     question: Question
@@ -105,7 +105,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Dataset:
-    """Everything that a generation makes."""
+    """Result of a generation: files, questions and counts."""
 
     plan: Plan
     tally: Tally = field(default_factory=Tally)
@@ -184,7 +184,7 @@ class _FileQuestions:
         return None
 
     def _candidates(self, chance: Chance) -> Iterator[tuple[Template, int]]:
-        """Yield what to try: rare categories first, then rare levels, then rare templates."""
+        """Yield templates to try: rare categories first, then rare levels, then rare templates."""
         of_category, of_template, of_level = self._tally.used(self._split)
         total = of_level.total() + 1
         names = chance.shuffled([category.name for category in categories()])
@@ -215,10 +215,10 @@ class _FileQuestions:
 
 
 def refuse_unusable(out: Path) -> None:
-    """Raise an error for a folder that can't take a data set.
+    """Raise an error if a folder can't be used for a data set.
 
     Raises:
-        FileExistsError: it is not empty, or no folder.
+        FileExistsError: the path is a folder that is not empty, or not a folder.
     """
     if out.is_dir() and not any(out.iterdir()):
         return
@@ -231,10 +231,10 @@ def refuse_unusable(out: Path) -> None:
 
 
 def write_dataset(dataset: Dataset, out: Path) -> None:
-    """Write a data set, so that the folder holds all of it or stays as it was.
+    """Write a data set atomically: the folder contains all of it, or is unchanged.
 
     Raises:
-        FileExistsError: the folder is not empty, or no folder.
+        FileExistsError: the path is a folder that is not empty, or not a folder.
         OSError: the folder can't be written.
     """
     refuse_unusable(out)
@@ -248,7 +248,7 @@ def write_dataset(dataset: Dataset, out: Path) -> None:
         report = json.dumps(dataset.tally.report(), indent=2, ensure_ascii=False)
         (part / "report.json").write_text(f"{report}\n", encoding="utf-8", newline="\n")
         (part / "README.md").write_text(_readme(dataset), encoding="utf-8", newline="\n")
-        refuse_unusable(out)  # somebody may have filled it in the meantime
+        refuse_unusable(out)  # another process may have filled it in the meantime
         if out.is_dir():
             out.rmdir()
         part.rename(out)

@@ -1,8 +1,8 @@
-"""Have a model say a question in other words, and keep them only if they mean the same.
+"""Paraphrases of questions by a model, kept only if they mean the same.
 
-Two checks guard the meaning. Every number, every text in quotes and every name of the question has
-to stand in the new words, with no further number. Then the model is asked, in a new conversation,
-whether both versions want the same. Whatever fails keeps its first words.
+Two checks protect the meaning. Every number, every quoted text and every name of the question must
+occur in the new wording, with no further number. Then the model is asked, in a new conversation,
+whether both versions ask the same. A question that fails keeps its original wording.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 
 class Paraphraser:
-    """Replaces the texts of questions; counts what came of each."""
+    """Paraphrasing of questions, with counts of the outcomes."""
 
     def __init__(self, policy: Policy, replies: Path, max_tokens: int = 600) -> None:
-        """Prepare; nothing is asked or written yet.
+        """Prepare without asking or writing anything.
 
         Args:
             policy: the model; an `HttpPolicy` must be open.
-            replies: the folder in which its replies are kept, so that none is paid for twice.
-            max_tokens: of a reply.
+            replies: the folder in which replies are kept, so that none is paid for twice.
+            max_tokens: the most tokens of a reply.
         """
         self._model = AskedModel(policy, replies, max_tokens)
         self._judge = Judge(policy, replies, max_tokens)
         self.outcomes: Counter[str] = Counter()
 
     async def rewrite(self, entries: Sequence[Entry], at_once: int = 4) -> None:
-        """Replace the text of each entry for which the model has other words.
+        """Replace the text of each entry for which the model gives a valid paraphrase.
 
         Args:
-            entries: of a data set.
+            entries: the entries of a data set.
             at_once: questions that are asked about at the same time.
 
         Raises:
@@ -96,16 +96,16 @@ class Paraphraser:
 
 
 def read_paraphrase(reply: str, *, text: str, kept: Sequence[str]) -> str:
-    """Return the new words of a reply.
+    """Return the paraphrase in a reply.
 
     Args:
-        reply: the model's words.
+        reply: the model's reply.
         text: the question.
-        kept: the names that its new words have to hold.
+        kept: the names that the paraphrase must contain.
 
     Raises:
-        UnusableReplyError: the reply has not one question in its tags, lacks a name or number of
-            the text, or has a number that the text lacks.
+        UnusableReplyError: the reply does not have exactly one question in its tags, lacks a name
+            or number of the text, or has a number that the text lacks.
     """
     found = _REPLY.findall(reply)
     if len(found) != 1 or not found[0].strip():

@@ -1,8 +1,8 @@
 """The suite `generated`: questions with `@name[value]` answers, and with result tables.
 
 A split is a folder with `questions.jsonl` and the files that it names, as
-`python -m training.suites.generated` writes it. A question with `label_pairs` is scored as
-`dabench` scores, one with `rows` as `sql` does; both suites are used as they are.
+`python -m training.suites.generated` writes it. A question with `label_pairs` is scored by the
+suite `dabench`, a question with `rows` by `sql`.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ class GeneratedQuestions:
     name = "generated"
 
     def load(self, split: Path) -> list[Sample]:
-        """Return the items of `questions.jsonl`.
+        """Return the samples of `questions.jsonl`.
 
-        `metadata["format"]` is `table` where a result table is wanted, `several` where more than
-        one value is, and else what the value is: `number`, `list` or `text`. Items are drawn with
-        equal shares of each category.
+        `metadata["format"]` is `table` if a result table is asked for and `several` if more than
+        one value is. Otherwise it is the kind of the value: `number`, `list` or `text`. Samples are
+        drawn in equal shares of each category.
 
         Raises:
-            RecordError: a record is not as it should be.
+            RecordError: a record is invalid.
         """
         return [_item(record) for record in read_records(split / "questions.jsonl")]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Return the verdict of `dabench`, or of `sql` for a result table."""
+        """Return the verdict by the rules of `dabench`, or of `sql` for a result table."""
         return _scorer(item).score(item, outcome)
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Return whether two runs agree, by `dabench`, or by `sql` for a result table."""
+        """Return whether two runs agree by the rules of `dabench`, or of `sql` for a table."""
         return _scorer(item).agree(item, one, other)
 
 

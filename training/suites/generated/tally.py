@@ -1,4 +1,4 @@
-"""What a generation made, what it refused and why, and the rules that hold over many questions."""
+"""Counts of made and refused questions, and the rules that apply to many questions together."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from training.suites.generated.tables.domains import SPLITS
 __all__ = ["AMBIGUOUS", "MAX_CONSTANT", "Made", "Tally"]
 
 MAX_CONSTANT = 0.3
-"""The share of a template's questions that one answer may have, in each split and in all."""
+"""Largest share of a template's questions with the same answer, in each split and overall."""
 AMBIGUOUS = (
     *("tie", "on the edge", "on the edge of rounding", "another reading"),
     *("a month without rows", "undefined"),
 )
-"""Reasons for which a question has no single answer; the others say that a table did not fit."""
+"""Reasons why a question has no single answer; all others mean that a table did not fit."""
 _ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A question that was kept, and of which file it is."""
+    """A question that was kept, with the split and format of its file."""
 
     question: Question
     split: str
     format: str
-    """Of the file."""
+    """Format of the file."""
 
 
 @dataclass(slots=True)
@@ -39,11 +39,11 @@ class Tally:
 
     made: list[Made] = field(default_factory=list)
     refused: Counter[str] = field(default_factory=Counter)
-    """Drafts that made no question, by reason."""
+    """Number of drafts that gave no question, by reason."""
     disagreements: list[str] = field(default_factory=list)
-    """What the two programs said where they differ; those questions are not kept."""
+    """Differing results of the two programs; those questions are not kept."""
     missing: int = 0
-    """Questions that were asked for and could not be made."""
+    """Number of requested questions that could not be made."""
     _answers: dict[tuple[str, str], Counter[str]] = field(default_factory=dict)
 
     def add(self, made: Made) -> None:
@@ -56,7 +56,7 @@ class Tally:
     def is_constant(self, question: Question, split: str) -> bool:
         """Return whether one more such answer would be too many for its template.
 
-        An answer may occur once in any case: three questions can't have shares below a third.
+        An answer may always occur once, because three questions can't have shares below a third.
         """
         for scope in (split, _ALL):
             answers = self._answers.get((scope, question.template.full_name), Counter())
@@ -96,7 +96,7 @@ class Tally:
         }
 
     def _constants(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """Of each template the answer that occurs most often, the largest share first."""
+        """Yield each template's most frequent answer, the largest share first."""
         found = []
         for template in templates():
             answers = self._answers.get((_ALL, template.full_name), Counter())

@@ -16,11 +16,11 @@ def read_data_file(name: str) -> Mapping[str, Any]:
     """Return one data file.
 
     Args:
-        name: path below this folder, such as `phrases.toml`.
+        name: the path below this folder, such as `phrases.toml`.
 
     Raises:
         FileNotFoundError: there is no such file.
-        tomllib.TOMLDecodeError: the file is no TOML.
+        tomllib.TOMLDecodeError: the file is not TOML.
     """
     return tomllib.loads(files(__name__).joinpath(name).read_text("utf-8"))
 

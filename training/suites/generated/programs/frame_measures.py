@@ -21,15 +21,15 @@ def measure(
     """Return a figure of some columns of a frame.
 
     Args:
-        frame: its missing values are left out.
+        frame: the rows; missing values are ignored.
         how: the name of the figure.
-        of: the columns, in the order that the figure wants them.
+        of: the columns, in the order that the figure needs.
         q: the share of a quantile.
-        reading: how to understand what the figure leaves open.
+        reading: the interpretation of what the figure leaves open.
 
     Raises:
         StepError: there is no such figure.
-        UnfitError: it is not defined for these rows.
+        UnfitError: the figure is not defined for these rows.
     """
     if how == "rows":
         return len(frame)
@@ -83,7 +83,7 @@ _SPREADS = {
     **{name: f"p{name}" for name in ("std", "var", "sem", "cv")},
     **{f"p{name}": name for name in ("std", "var", "sem", "cv")},
 }
-"""A figure of spread, and the same with the other divisor."""
+"""Each figure of spread, and the same figure with the other divisor."""
 _QUANTILES: Mapping[str, Measure] = {
     "quantile": lambda x, q, way: x.quantile(q, interpolation=way),
     "iqr": lambda x, _, way: (
@@ -93,30 +93,30 @@ _QUANTILES: Mapping[str, Measure] = {
 
 
 def _stats() -> Any:
-    from scipy import stats  # type: ignore[import-untyped]  # noqa: PLC0415  (an optional part, and slow to load)
+    from scipy import stats  # type: ignore[import-untyped]  # noqa: PLC0415  (optional, slow)
 
     return stats
 
 
 def _parted(x: pd.Series[Any], flag: pd.Series[Any]) -> tuple[Any, Any]:
-    """The values where the flag is 1, and the others."""
+    """Return the values where the flag is 1, and those where it is 0."""
     return x[flag == 1], x[flag == 0]
 
 
 def _partial(x: pd.Series[Any], y: pd.Series[Any], z: pd.Series[Any]) -> float:
-    """The correlation of what a line through `z` leaves of `x` and of `y`."""
+    """Return the correlation of the residuals of `x` and `y` after linear fits on `z`."""
     left = [one - np.polyval(np.polyfit(z, one, 1), z) for one in (x, y)]
     return float(np.corrcoef(left[0], left[1])[0, 1])
 
 
 def _adjusted(y: pd.Series[Any], flag: pd.Series[Any], control: pd.Series[Any]) -> float:
-    """The coefficient of a flag in a least squares fit with one control and an intercept."""
+    """Return a flag's coefficient in a least squares fit with one control and an intercept."""
     design = np.column_stack([np.ones(len(y)), flag, control])
     return float(np.linalg.lstsq(design, y.to_numpy(float), rcond=None)[0][1])
 
 
 def _stratified(y: pd.Series[Any], flag: pd.Series[Any], stratum: pd.Series[Any]) -> float:
-    """The differences within strata, weighted by the rows of each."""
+    """Return the mean of the differences within strata, weighted by the rows of each."""
     frame = pd.DataFrame({"y": y, "flag": flag, "stratum": stratum})
     means = frame.pivot_table(index="stratum", columns="flag", values="y", aggfunc="mean")
     if means.isna().any(axis=None) or means.shape[1] != 2:
@@ -126,7 +126,7 @@ def _stratified(y: pd.Series[Any], flag: pd.Series[Any], stratum: pd.Series[Any]
 
 
 def _explained(y: pd.Series[Any], label: pd.Series[Any]) -> float:
-    """The share of the sum of squares that lies between the means of the labels."""
+    """Return the share of the sum of squares between the means of the labels."""
     fitted = y.groupby(label).transform("mean")
     return float(1 - ((y - fitted) ** 2).sum() / ((y - y.mean()) ** 2).sum())
 

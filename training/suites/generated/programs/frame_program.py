@@ -1,7 +1,7 @@
-"""Run the steps of a question with pandas: the first of two independent programs.
+"""Execution of a question's steps with pandas: the first of two independent programs.
 
-It also says where a question has no single answer: a tie, a value on the edge of a condition, too
-few rows. The second program does not look for these.
+It also detects questions without a single answer: a tie, a value on the edge of a condition, too
+few rows. The second program does not check for these.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from training.suites.generated.programs.steps import (
 __all__ = ["run_frames"]
 
 LEAST_ROWS = 6
-"""A condition that leaves fewer rows makes no question."""
+"""Fewest rows that a condition must leave for a question."""
 EDGE = 1e-9
-"""Relative: two numbers this near are equal, or not, by the way they were computed."""
+"""Relative distance below which equality of two numbers depends on how they were computed."""
 GAP = "(missing)"
 _COUNTS = frozenset({"rows", "count", "distinct"})
 _OF_ANY_ROWS = frozenset({"sum", "min", "max"})
-"""Figures that mean something for one or two rows."""
+"""Figures that are meaningful for one or two rows."""
 
 _TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
     "==": lambda column, value: column == value,
@@ -51,13 +51,13 @@ _TESTS: Mapping[str, Callable[[Any, Any], Any]] = {
 def run_frames(
     steps: Sequence[ProgramStep], reader: FrameReader, reading: Reading, shown: Sequence[str] = ()
 ) -> Result:
-    """Return what the steps leave.
+    """Return the values and rows that the steps produce.
 
     Args:
-        steps: of the question.
-        reader: of the file.
-        reading: how to understand what the question leaves open.
-        shown: the columns of the last table to return; none of them for a question about values.
+        steps: the steps of the question.
+        reader: the reader of the file.
+        reading: the interpretation of what the question leaves open.
+        shown: the columns of the last table to return; empty for a question about values.
 
     Raises:
         UnfitError: the question has no single answer on these data.
@@ -74,7 +74,7 @@ def _row(row: Sequence[Any]) -> ResultRow:
 
 
 def _plain(value: Any) -> Any:
-    """A value without the types of NumPy and pandas."""
+    """Return a value as a plain Python type, without those of NumPy and pandas."""
     if isinstance(value, pd.Timestamp):
         return value.date().isoformat()
     if isinstance(value, str):
@@ -85,7 +85,7 @@ def _plain(value: Any) -> Any:
 
 
 class _Frames:
-    """The table and the values after some steps."""
+    """Table and values after some steps."""
 
     def __init__(self, reader: FrameReader, reading: Reading) -> None:
         self.frame: Any = reader.main(reading)
@@ -94,11 +94,11 @@ class _Frames:
         self._reading = reading
 
     def take(self, step: ProgramStep) -> None:
-        """Take one step."""
+        """Run one step."""
         getattr(self, f"_{step.do}")(**step.args)
 
     def _given(self, value: Any) -> Any:
-        """An argument: a value that an earlier step named stands for itself."""
+        """Return an argument, with `@name` replaced by the value that an earlier step named."""
         if isinstance(value, str) and value.startswith("@"):
             return self.values[value[1:]]
         if isinstance(value, list):
@@ -290,12 +290,12 @@ class _Frames:
 
 
 def _names(of: Any) -> list[str]:
-    """One column or several, as a list."""
+    """Return one or several columns as a list."""
     return [of] if isinstance(of, str) else list(of)
 
 
 def _in_order(frame: pd.DataFrame, along: str) -> pd.DataFrame:
-    """The rows in the order of their month, where no month between two others lacks."""
+    """Return the rows in the order of their month; a month missing in between is an error."""
     ordered = frame.sort_values(along)
     months = [int(month[:4]) * 12 + int(month[5:]) for month in ordered[along]]
     if any(after - before != 1 for before, after in pairwise(months)):
@@ -337,4 +337,4 @@ _DERIVED: Mapping[str, Derive] = {
     "group_mean": lambda frame, of, options, _: frame.groupby(options["by"])[of].transform("mean"),
     "deviation": lambda frame, of, _, __: (frame[of] - frame[of].mean()).abs(),
 }  # fmt: skip
-"""New columns, by the name of what they are."""
+"""Functions for new columns, by name."""

@@ -1,4 +1,4 @@
-"""Read a written file with pandas, as a careful analyst would: the first of two readers."""
+"""Reading of a data file with pandas, as a careful analyst would: the first of two readers."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["FrameReader"]
 
 
 class FrameReader:
-    """The tables of one file as frames with the domain's column names; each is read once."""
+    """Tables of one file as frames with the domain's column names; each is read once."""
 
     def __init__(self, file: DataFile) -> None:
-        """Read the cells of the file as they are."""
+        """Read the raw cells of the file."""
         self._file = file
         self._main, self._lookup = _cells(file)
         self._read: dict[tuple[bool, bool], pd.DataFrame] = {}
 
     @property
     def width(self) -> int:
-        """The number of columns of the file's rows."""
+        """Number of columns of the file's rows."""
         return self._main.shape[1]
 
     def main(self, reading: Reading) -> pd.DataFrame:
@@ -39,7 +39,7 @@ class FrameReader:
         return self._read[key]
 
     def lookup(self) -> pd.DataFrame:
-        """Return the lookup table; empty where the file has none."""
+        """Return the lookup table; empty if the file has none."""
         return self._lookup
 
     def _clean(self, cells: pd.DataFrame, *, raw_labels: bool) -> pd.DataFrame:
@@ -65,7 +65,7 @@ class FrameReader:
 
 
 def _cells(file: DataFile) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells of both tables as the file holds them; those of the lookup under its names."""
+    """Return the raw cells of both tables; the lookup table gets the domain's column names."""
     names = list(file.dirty.table.lookup)
     content = io.BytesIO(file.content)
     if file.dirty.format == "csv":
@@ -92,7 +92,7 @@ def _cells(file: DataFile) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _numbers(raw: pd.Series[Any], form: Form) -> pd.Series[Any]:
-    """The numbers; what is none is missing, and so is the sentinel."""
+    """Return the numbers; other text and the sentinel are missing values."""
     text = raw.astype(str).str.strip()
     factor: Any = 1.0
     if form.sign:
@@ -111,7 +111,7 @@ def _numbers(raw: pd.Series[Any], form: Form) -> pd.Series[Any]:
 
 
 def _dates(raw: pd.Series[Any]) -> pd.Series[Any]:
-    """The days, whichever of the three forms each is written in."""
+    """Return the days, each written in any of the three forms."""
     text = raw.astype(str)
     found = pd.to_datetime(text.str.slice(0, 10), format="%Y-%m-%d", errors="coerce")
     for form in ("%d.%m.%Y", "%d %B %Y"):
@@ -120,7 +120,7 @@ def _dates(raw: pd.Series[Any]) -> pd.Series[Any]:
 
 
 def _labels(raw: pd.Series[Any], form: Form, *, raw_labels: bool) -> pd.Series[Any]:
-    """The labels; variants in case and spaces become the spelling that occurs most."""
+    """Return the labels; variants in case and spaces become the most frequent spelling."""
     labels = raw.astype(object).where(raw.notna() & ~raw.isin([*form.marks, ""]), None)
     if raw_labels or not form.is_varied:
         return labels

@@ -1,7 +1,7 @@
 """Figures of columns in plain Python: the second, independent version, called from SQL.
 
 Each is written from its definition and uses the standard library alone. Missing values never reach
-a figure: a row with one in it is passed over.
+a figure: a row with a missing value is skipped.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Plain = Callable[[Columns], float]
 
 
 def register(database: sqlite3.Connection) -> None:
-    """Give a database an aggregate function for each figure, named `f_` and the figure's name."""
+    """Register an aggregate function in a database for each figure, named `f_` plus its name."""
     for name, (count, function) in _PLAIN.items():
         database.create_aggregate(f"f_{name}", count, _collector(function))
 
 
 def _collector(function: Plain) -> Any:
-    """A class that collects the rows of a group for one function."""
+    """Return a class that collects the rows of a group for one function."""
 
     class Collected:
         def __init__(self) -> None:
@@ -45,7 +45,7 @@ def _collector(function: Plain) -> Any:
             try:
                 return float(function(list(zip(*self._rows, strict=True))))
             except (ValueError, ZeroDivisionError, statistics.StatisticsError):
-                return None  # not defined for these rows, as SQL says it
+                return None  # NULL: not defined for these rows
 
     return Collected
 
@@ -56,7 +56,7 @@ def _moment(x: Sequence[float], power: int) -> float:
 
 
 def _spread(x: Sequence[float], lost: int) -> float:
-    """The variance, divided by the number of values less `lost`."""
+    """Return the variance with the number of values minus `lost` as divisor."""
     return _moment(x, 2) * len(x) / (len(x) - lost)
 
 
@@ -75,7 +75,7 @@ def _kurtosis(columns: Columns) -> float:
 
 
 def _quantile(x: Sequence[float], share: float) -> float:
-    """The point at `share` of the way through the sorted values, on the line between two."""
+    """Return the point at `share` of the sorted values, interpolated linearly."""
     ordered = sorted(x)
     place = share * (len(ordered) - 1)
     below = math.floor(place)
@@ -84,7 +84,7 @@ def _quantile(x: Sequence[float], share: float) -> float:
 
 
 def _ranks(x: Sequence[float]) -> list[float]:
-    """The rank of each value from 1; equal values share the mean of their ranks."""
+    """Return the rank of each value from 1; equal values share the mean of their ranks."""
     ordered = sorted(range(len(x)), key=x.__getitem__)
     ranks = [0.0] * len(x)
     start = 0
@@ -99,7 +99,7 @@ def _ranks(x: Sequence[float]) -> list[float]:
 
 
 def _products(x: Sequence[float], y: Sequence[float]) -> tuple[float, float, float]:
-    """The sums of squares and of products around the means."""
+    """Return the sums of squares and of products around the means."""
     a, b = math.fsum(x) / len(x), math.fsum(y) / len(y)
     return (
         math.fsum((one - a) ** 2 for one in x),
@@ -147,7 +147,7 @@ def _weighted_mean(columns: Columns) -> float:
 
 
 def _adjusted(columns: Columns) -> float:
-    """The coefficient of the second column, by Frisch and Waugh: first take the third out of it."""
+    """Return the second column's coefficient, by Frisch and Waugh: without the third's part."""
     y, flag, control = columns
     line, base = _slope((control, flag)), _intercept((control, flag))
     rest = [one - base - line * two for one, two in zip(flag, control, strict=True)]
@@ -183,7 +183,7 @@ def _parted(columns: Columns) -> tuple[list[float], list[float]]:
 
 
 def _welch(columns: Columns) -> tuple[float, float]:
-    """Welch's t and its degrees of freedom."""
+    """Return Welch's t and its degrees of freedom."""
     first, second = _parted(columns)
     a, b = _spread(first, 1) / len(first), _spread(second, 1) / len(second)
     t = (statistics.fmean(first) - statistics.fmean(second)) / math.sqrt(a + b)
@@ -191,13 +191,13 @@ def _welch(columns: Columns) -> tuple[float, float]:
 
 
 def _u(columns: Columns) -> float:
-    """How often a value of the first group exceeds one of the second; a tie is a half."""
+    """Return how often a value of the first group exceeds one of the second; a tie is a half."""
     first, second = _parted(columns)
     return math.fsum((a > b) + (a == b) / 2 for a in first for b in second)
 
 
 def _u_p(columns: Columns) -> float:
-    """Two-sided, by the normal distribution, with corrections for ties and continuity."""
+    """Return U's two-sided p-value: normal distribution, corrected for ties and continuity."""
     first, second = _parted(columns)
     n, m = len(first), len(second)
     ties = sum(count**3 - count for count in Counter([*first, *second]).values())
@@ -263,4 +263,4 @@ _PLAIN: Mapping[str, tuple[int, Plain]] = {
     "u_p": (2, _u_p),
     "chi2": (2, _chi2),
 }
-"""By name, the number of columns and the function."""
+"""Number of columns and function of each figure, by name."""

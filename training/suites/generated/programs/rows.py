@@ -1,8 +1,8 @@
-"""Read a written file cell by cell in plain Python: the second, independent reader.
+"""Reading of a data file cell by cell in plain Python: the second, independent reader.
 
-It takes nothing from pandas: csv files are read with `csv`, workbooks from the XML in them,
-databases with `sqlite3`. What it finds goes into tables of SQLite: numbers as REAL, dates and
-labels as TEXT, missing values as NULL.
+It does not use pandas: csv files are read with `csv`, workbooks from their XML, databases with
+`sqlite3`. The values go into SQLite tables: numbers as REAL, dates and labels as TEXT, missing
+values as NULL.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Cells = list[list[Any]]
 
 
 def database_of(file: DataFile) -> sqlite3.Connection:
-    """Return a database in memory with the tables `main` and `lookup` of a file.
+    """Return an in-memory database with the tables `main` and `lookup` of a file.
 
-    Repeated rows are in `main` once. The caller closes the connection.
+    `main` contains repeated rows once. The caller closes the connection.
     """
     dirty = file.dirty
     rows, lookup = _read(file)
@@ -88,9 +88,9 @@ def _read(file: DataFile) -> tuple[Cells, Cells]:
 
 
 def _sheets(content: bytes) -> Iterator[tuple[str, Cells]]:
-    """The cells of each sheet: text as it is, everything else as the text of its number."""
+    """Yield the cells of each sheet: text unchanged, everything else as the text of its number."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        # The file was written by this process a moment ago.
+        # This process wrote the file a moment ago, so its XML is trusted.
         index = ET.fromstring(archive.read("xl/workbook.xml"))  # noqa: S314
         parts = ET.fromstring(archive.read("xl/_rels/workbook.xml.rels"))  # noqa: S314
         targets = {part.attrib["Id"]: part.attrib["Target"] for part in parts}
@@ -126,7 +126,7 @@ def _typed(cell: Any) -> Any:
 
 
 def _value(cell: Any, column: Column, form: Form) -> Any:
-    """What a cell says: a float, an ISO date, a label, or None."""
+    """Return the value of a cell: a float, an ISO date, a label, or `None`."""
     if cell is None or cell in form.marks:
         return None
     match column.kind:

@@ -1,4 +1,4 @@
-"""Two functions of statistics that the standard library lacks, from their published formulas."""
+"""Two statistical functions that the standard library lacks, from their published formulas."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def two_sided_t(t: float, freedom: float) -> float:
 
     Args:
         t: the statistic.
-        freedom: degrees of freedom, not necessarily whole.
+        freedom: the degrees of freedom, not necessarily an integer.
     """
     return _incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
 
 
 def _incomplete_beta(a: float, b: float, x: float) -> float:
-    """The regularized incomplete beta function, by its continued fraction (Lentz's method)."""
+    """Return the regularized incomplete beta function, by continued fraction (Lentz's method)."""
     if x <= 0 or x >= 1:
         return max(0.0, min(1.0, x))
     front = math.exp(
         math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
     )
-    if x > (a + 1) / (a + b + 2):  # the fraction converges quickly on this side only
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast on this side only
         return 1 - front * _fraction(b, a, 1 - x) / b
     return front * _fraction(a, b, x) / a
 
@@ -53,7 +53,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def _away(value: float) -> float:
-    """The value, but never 0."""
+    """Return the value, or a tiny one instead of 0."""
     return value if abs(value) > _TINY else _TINY
 
 
@@ -69,7 +69,7 @@ def shapiro_wilk(sample: Sequence[float]) -> tuple[float, float]:
     Royston's approximation (Applied Statistics 44, 1995, algorithm AS R94), for 12 values or more.
 
     Raises:
-        ValueError: there are fewer values, or all are equal.
+        ValueError: there are fewer than 12 values, or all are equal.
     """
     x = sorted(sample)
     n = len(x)

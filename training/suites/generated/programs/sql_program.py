@@ -1,8 +1,8 @@
-"""Run the steps of a question in SQLite: the second, independent program.
+"""Execution of a question's steps in SQLite: the second, independent program.
 
-Each step of a table makes a new table from the one before; each step of a value is a query. What
-SQL has no word for is a function in plain Python, see `plain_measures`. The names in the queries
-come from the data files of this package alone.
+Each table step creates a new table from the one before; each value step is a query. Figures that
+SQL lacks are functions in plain Python, see `plain_measures`. The names in the queries come from
+the data files of this package alone.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _NAME = re.compile(r"[a-z_][a-z_0-9]*")
 
 
 class SqlProgram:
-    """Runs steps on one database; tables of an earlier question are dropped first."""
+    """Executor of steps on one database; each run drops the tables that it created."""
 
     def __init__(self, database: sqlite3.Connection) -> None:
-        """Prepare a database as `rows.database_of` makes it."""
+        """Prepare a database, as `rows.database_of` returns it."""
         register(database)
         self._database = database
         self._table = "main"
@@ -44,10 +44,10 @@ class SqlProgram:
         self._values: dict[str, ProgramAnswer] = {}
 
     def run(self, steps: Sequence[ProgramStep], shown: Sequence[str] = ()) -> Result:
-        """Return what the steps leave.
+        """Return the values and rows that the steps produce.
 
         Args:
-            steps: of the question.
+            steps: the steps of the question.
             shown: the columns of the last table to return.
         """
         self._table, self._values = "main", {}
@@ -66,7 +66,7 @@ class SqlProgram:
         return self._database.execute(text, given).fetchall()
 
     def _make(self, text: str, given: Sequence[Any] = ()) -> None:
-        """Make the next table from a query; `{t}` in it is the one before."""
+        """Create the next table from a query, in which `{t}` is the table before."""
         self._count += 1
         query = text.replace("{t}", self._table)
         self._database.execute(f"CREATE TEMP TABLE t{self._count} AS {query}", given)
@@ -243,7 +243,7 @@ def _quoted(name: str) -> str:
 
 
 def _figure(how: str, of: Any, q: float | None) -> str:
-    """The expression of a figure of some columns."""
+    """Return the SQL expression of a figure of some columns."""
     names = [_quoted(one) for one in ([of] if isinstance(of, str) else of)]
     if how in _BUILT_IN:
         return _BUILT_IN[how].format(*names)
@@ -251,7 +251,7 @@ def _figure(how: str, of: Any, q: float | None) -> str:
 
 
 def _derived(how: str, of: str, options: Mapping[str, Any]) -> tuple[str, list[Any]]:
-    """The expression of a new column, and what its question marks stand for."""
+    """Return the SQL expression of a new column, and the values of its placeholders."""
     if how == "bin":
         return _bins(of, options["edges"], options["names"])
     expression = _DERIVED[how].format(of, _quoted(str(options.get("by"))))
@@ -279,6 +279,6 @@ _DERIVED = {
     "minmax": "({0} - (SELECT MIN({0}) FROM {{t}})) / (SELECT MAX({0}) - MIN({0}) FROM {{t}})",
     "deviation": "ABS({0} - (SELECT AVG({0}) FROM {{t}}))",
 }
-"""Of the column {0}; `{t}` is left for the table before."""
+"""SQL expressions on the column {0}; `{t}` is filled in later with the table before."""
 _GIVEN = {"is": ["value"], "since": ["value"], "above": ["limit"], "clip": ["low", "high"]}
-"""What the question marks of an expression stand for."""
+"""Options that fill the placeholders of an expression."""

@@ -1,10 +1,10 @@
-"""What a program is: a list of steps, each of which takes what the one before it left.
+"""Programs: lists of steps, each of which works on the result of the one before it.
 
-A step of a table leaves another table: `where` some rows, `derive` a column, `group`, `top`. A step
-of a value leaves a named value: `value` computes it from the table, `calc` from other values, `at`
-and `list` read it off. Both programs of a question run the same steps; they share no code that
-computes. A `Reading` is another way to understand the question: the first program runs under it to
-see whether it matters.
+A table step produces another table: `where` selects rows, `derive` adds a column, and so on with
+`group` and `top`. A value step produces a named value: `value` computes it from the table, `calc`
+from other values, `at` and `list` read it from the table. Both programs of a question run the same
+steps; they share no code that computes. A `Reading` is another interpretation of the question. The
+first program runs under each to check whether it changes the answer.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 ProgramAnswer = str | int | float | tuple[str, ...]
-"""A named value that a program left; a tuple is a list."""
+"""A named value that a program computed; a tuple is a list."""
 ResultRow = tuple[str | int | float | None, ...]
 
 MAX_DEPTH = 5
@@ -57,36 +57,36 @@ _KEYS: Mapping[str, tuple[frozenset[str], frozenset[str]]] = {
         ("letters", "into claims", ""),
     )
 }
-"""The keys that a step needs, and those that it may have."""
+"""Required and optional keys of each step."""
 _READ_OUT = frozenset({"present", "at", "list", "verdict", "grade", "letters", "sort"})
-"""Steps that show or order what another one computed."""
+"""Steps that show or order the result of another step."""
 _DATE_PARTS = frozenset({"year", "quarter", "month", "weekday"})
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a question is understood where its words leave a choice; the default is what they say."""
+    """Interpretation of a question with ambiguous words; the default is what the words say."""
 
     keeps_repeats: bool = False
-    """Repeated rows count as often as they stand in the file."""
+    """Repeated rows count as often as they occur in the file."""
     skips_gaps: bool = False
-    """Rows with a missing value stay: each figure leaves out its own gaps only."""
+    """Rows with a missing value stay; each figure ignores only its own gaps."""
     zero_gaps: bool = False
-    """A missing number counts as 0, and a missing label is a label like another."""
+    """A missing number counts as 0, and a missing label is a label like any other."""
     raw_labels: bool = False
     """Labels that differ in case or spaces are different."""
     population: bool = False
-    """The other of sample and population standard deviation and variance."""
+    """Standard deviation and variance use the other divisor, of sample or population."""
     nearest_quantile: bool = False
-    """A quantile is the next lower value of the data, instead of a point between two of them."""
+    """A quantile is the next lower value of the data, not a point between two values."""
 
 
 class StepError(ValueError):
-    """A step of a template that is not as it should be."""
+    """A step of a template is invalid."""
 
 
 class UnfitError(Exception):
-    """The steps have no single answer on these data; no fault, and counted by its reason."""
+    """The steps have no single answer on these data; not a fault, and counted by reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -103,18 +103,18 @@ class ProgramStep:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What the steps left."""
+    """Values and rows that the steps produced."""
 
     values: Mapping[str, ProgramAnswer]
     rows: tuple[ResultRow, ...] = ()
-    """The last table; empty where nobody asked for it."""
+    """The last table; empty if it was not requested."""
 
 
 def make_step(raw: Mapping[str, Any]) -> ProgramStep:
     """Return the step that a data file describes.
 
     Raises:
-        StepError: there is no such step, or its keys are others.
+        StepError: there is no such step, or a key is missing or unknown.
     """
     do = str(raw.get("do"))
     if do not in _KEYS:
@@ -129,11 +129,11 @@ def make_step(raw: Mapping[str, Any]) -> ProgramStep:
 
 
 def depth(steps: Sequence[ProgramStep]) -> int:
-    """Return how many steps a person would count.
+    """Return the number of steps that a person would count.
 
-    Values computed side by side are one step, and so are sums with them. A part of a date by which
-    rows are grouped at once is no step of its own, and neither is reading a value off, or a value
-    beside the chain that no later step needs. `keep` is two: it finds a group, and takes its rows.
+    Values computed side by side are one step, and so are calculations with them. These are not
+    steps: a date part by which rows are directly grouped, reading out a value, and a value that no
+    later step needs. `keep` is two steps: it finds a group, and takes its rows.
     """
     chain = [
         step
@@ -149,7 +149,7 @@ def depth(steps: Sequence[ProgramStep]) -> int:
 
 
 def _is_beside(step: ProgramStep, later: Sequence[ProgramStep]) -> bool:
-    """Whether a step is part of another one, or no part of the chain."""
+    """Whether a step is part of another step, or not part of the chain."""
     if step.do == "derive" and later and later[0].do in ("group", "keep"):
         return step.args["into"] in later[0].args["by"] and step.args["how"] in _DATE_PARTS
     if step.do != "value" or all(one.do in (*_READ_OUT, "value", "calc") for one in later):
@@ -160,7 +160,7 @@ def _is_beside(step: ProgramStep, later: Sequence[ProgramStep]) -> bool:
 
 
 def _references(args: Mapping[str, Any]) -> list[str]:
-    """The texts of a step in which a value may be named."""
+    """Return the arguments of a step that may name a value."""
     given = [args.get(name, "") for name in ("value", "expr", "low", "high")]
     given.append(args.get("only", {}).get("value", ""))
     return [str(one) for one in given]

@@ -1,1 +1,1 @@
-"""Questions: templates, the values that fill them, their words, and what makes one ambiguous."""
+"""Questions: templates, the values that fill them, their wording, and checks for ambiguity."""

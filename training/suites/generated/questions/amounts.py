@@ -1,4 +1,4 @@
-"""Numbers of questions and labels as text: rounded as the question says, or not at all."""
+"""Numbers of questions and labels as text: rounded as the question says, or not rounded."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from training.suites.generated.programs.steps import UnfitError
 __all__ = ["fixed", "plain_amount", "rounded", "slug"]
 
 _EDGE = Decimal("1e-6")
-"""Of the last place: nearer to the middle between two results, the rounding is anybody's guess."""
+"""Distance from a rounding boundary, in units of the last place, that leaves rounding unclear."""
 _DUST = Decimal("1e-10")
-"""Relative; what the sum of a column may be off."""
+"""Relative error that the sum of a column may have."""
 
 
 def rounded(value: float, figures: int, decimals: int) -> Decimal:
-    """Return a number rounded to some significant figures, with so many decimals at most."""
+    """Return a number rounded to some significant figures, with at most `decimals` decimals."""
     number = Decimal(repr(value))
     if not number:
         return Decimal(0)
@@ -34,8 +34,8 @@ def fixed(value: float, decimals: int) -> str:
     """Return a number rounded to its decimals, as a label writes it.
 
     Raises:
-        UnfitError: the number lies so near to the middle between two results that they differ by
-            how it was computed.
+        UnfitError: the number is so close to a rounding boundary that the result depends on how it
+            was computed.
     """
     number = Decimal(repr(float(value)))
     unit = Decimal(1).scaleb(-decimals)
@@ -47,5 +47,5 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def slug(text: str) -> str:
-    """Return a text as part of a name: small letters, figures and underscores."""
+    """Return a text as part of a name: lower-case letters, digits and underscores."""
     return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

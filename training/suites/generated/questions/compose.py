@@ -1,4 +1,4 @@
-"""Compose a question: a template, steps before it, the values of one table."""
+"""Composition of a question from a template, steps before it, and the values of one table."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["Composer", "Draft", "level_of"]
 _SLOT = re.compile(r"\$(\w+)(?:\.(\w+))?")
 _MEDIUM_DEPTH, _HARD_DEPTH = 3, 4
 _EXTRA = 0.35
-"""How often a question that is hard enough gets one more condition, where its level allows."""
+"""Share of questions that get an extra condition, if their level allows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A question before its words."""
+    """A question before its wording."""
 
     template: Template
     prefixes: tuple[tuple[Prefix, Mapping[str, Slot]], ...]
@@ -39,31 +39,31 @@ class Draft:
     steps: tuple[ProgramStep, ...]
     depth: int
     columns: tuple[str, ...]
-    """Of both tables, those that it uses."""
+    """Columns of both tables that it uses."""
     has_gaps: bool
     """Whether its first step drops rows with missing values."""
 
     @property
     def level(self) -> int:
-        """The level, 1 to 3."""
+        """Level, 1 to 3."""
         return level_of(self.template, self.depth)
 
 
 def level_of(template: Template, steps: int) -> int:
-    """Return the level of a template's question with so many steps."""
+    """Return the level of a template's question with a number of steps."""
     by_depth = 1 + (steps >= _MEDIUM_DEPTH) + (steps >= _HARD_DEPTH)
     return max(template.level, by_depth)
 
 
 class Composer:
-    """Composes questions about one file."""
+    """Composer of questions about one file."""
 
     def __init__(self, file: DataFile, reader: FrameReader) -> None:
-        """Prepare to compose.
+        """Prepare to compose questions.
 
         Args:
-            file: what the questions are about.
-            reader: of the file.
+            file: the file that the questions are about.
+            reader: the reader of the file.
         """
         self._file = file
         self._reader = reader
@@ -72,12 +72,12 @@ class Composer:
         """Return a draft of a level.
 
         Args:
-            template: what is asked.
+            template: the template of the question.
             level: 1 to 3; at least the template's own.
-            chance: of the question.
+            chance: the draws of the question.
 
         Raises:
-            UnfitError: the table has nothing that fits, or no composition has that level.
+            UnfitError: nothing in the table fits, or no composition has that level.
         """
         filler = SlotFiller(self._file, chance)
         slots = filler.fill(template.slots)
@@ -105,7 +105,7 @@ class Composer:
     def _prefixes(
         self, template: Template, level: int, filler: SlotFiller, chance: Chance
     ) -> list[tuple[Prefix, dict[str, Slot]]]:
-        """Prefixes that bring a template to a level, and perhaps one more."""
+        """Return prefixes that raise a template to a level, and perhaps one more."""
         own = depth(template.steps)
         if level_of(template, own) > level or own > MAX_DEPTH:
             raise UnfitError("no such level")
@@ -134,7 +134,7 @@ class Composer:
         before: Sequence[ProgramStep],
         chance: Chance,
     ) -> dict[str, Slot]:
-        """The slots with those that need a value of the steps before them."""
+        """Return the slots, including those that need a value of the steps before them."""
         filled = dict(slots)
         late = {name: spec for name, spec in template.slots.items() if is_late(spec)}
         if not late:
@@ -164,7 +164,7 @@ def _columns(filled: Sequence[Mapping[str, Slot]]) -> tuple[str, ...]:
 def _resolved(
     steps: Sequence[ProgramStep], slots: Mapping[str, Slot], given: Mapping[str, Any]
 ) -> list[ProgramStep]:
-    """The steps with the values of their slots."""
+    """Return the steps with the values of their slots."""
 
     def value(found: re.Match[str]) -> Any:
         if found[1] in given:

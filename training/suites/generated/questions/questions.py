@@ -1,4 +1,4 @@
-"""Make one question: compose it, compute its answer twice, rule out other readings, word it."""
+"""Making of a question: composition, two computed answers, ruling out other readings, wording."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from training.suites.generated.tables.files import DataFile
 __all__ = ["DisagreementError", "Question", "QuestionMaker", "ResultTable", "results_agree"]
 
 INLINE = 0.6
-"""How often a single condition is said within the question."""
+"""Share of single conditions that are stated within the question."""
 UNNEEDED = 0.3
-"""How often a fact is said that happens not to matter."""
+"""Share of facts that are stated although they do not matter."""
 RELATIVE = 1e-7
-"""Two computed numbers this near are the same; the tests of SciPy are rounded inside."""
+"""Relative distance up to which two numbers are equal; SciPy's tests round internally."""
 _NO_CLAUSE = re.compile(r" those | others| ones|_rows\} \{")
-"""Texts without a clause of a prefix in them: it would be open whether a second group shares the
+"""Texts that can't include a prefix's clause: it would be unclear whether a second group shares the
 condition, or two clauses would follow each other."""
 _FACTS = {
     "keeps_repeats": "repeats",
@@ -53,7 +53,7 @@ _FACTS = {
     "zero_gaps": "gaps",
     "raw_labels": "labels",
 }
-"""The sentence that decides a reading; the others are decided by a template's own words."""
+"""Sentence that decides each reading; a template's own words decide the other readings."""
 _SPREADS = frozenset(f"{name}{kind}" for name in ("", "p") for kind in ("std", "var", "sem", "cv"))
 _QUANTILES = frozenset({"quantile", "iqr"})
 
@@ -61,12 +61,12 @@ _Solve = Callable[[Reading], tuple[str, ...]]
 
 
 class DisagreementError(Exception):
-    """The two programs have different answers; the message holds both."""
+    """The two programs have different answers; the message contains both."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultTable:
-    """The label of a question that wants a result table."""
+    """Label of a question that asks for a result table."""
 
     columns: tuple[str, ...]
     rows: tuple[ResultRow, ...]
@@ -83,20 +83,20 @@ class Question:
     text: str
     constraints: str
     format: str
-    """Of the answer; empty where a table is wanted."""
+    """Format of the answer; empty if a table is asked for."""
     label: tuple[tuple[str, str], ...]
     table: ResultTable | None
     kept: tuple[str, ...]
-    """Names of columns, labels, limits and periods in its text: other words must keep them."""
+    """Names of columns, labels, limits and periods in its text; a paraphrase must keep them."""
 
     @property
     def answer(self) -> str:
-        """The whole label as one text."""
+        """The entire label as one text."""
         return repr(self.table.rows if self.table else self.label)
 
 
 class QuestionMaker:
-    """Makes questions about one file."""
+    """Maker of questions about one file."""
 
     def __init__(self, file: DataFile) -> None:
         """Read the file with both readers."""
@@ -109,12 +109,12 @@ class QuestionMaker:
         """Return a question.
 
         Args:
-            template: what is asked.
+            template: the template of the question.
             level: 1 to 3.
-            chance: of this question alone.
+            chance: the draws of this question alone.
 
         Raises:
-            UnfitError: the table or the values make no question with one answer.
+            UnfitError: the table or the values give no question with a single answer.
             DisagreementError: the two programs differ.
         """
         draft = self._composer.compose(template, level, chance)
@@ -160,7 +160,7 @@ class QuestionMaker:
         return run_frames(draft.steps, self._reader, reading, self._shown(draft))
 
     def _written(self, draft: Draft, result: Result) -> tuple[str, ...]:
-        """The answer as a label writes it."""
+        """Return the answer as a label writes it."""
         form = draft.template.table
         if form:
             rows = _rounded(result.rows, form.decimals)
@@ -176,11 +176,10 @@ class QuestionMaker:
             raise DisagreementError(f"{draft.template.full_name}: {result} and {other}")
 
     def _decided(self, draft: Draft) -> list[str]:
-        """The readings that the constraints have to rule out.
+        """Return the readings that the constraints must rule out.
 
         Raises:
-            UnfitError: another reading changes the answer, and no words of the template rule it
-                out.
+            UnfitError: another reading changes the answer, and the template does not rule it out.
         """
         differing = _differing_readings(
             draft,
@@ -194,7 +193,7 @@ class QuestionMaker:
 
 
 class _Words:
-    """The words of one question."""
+    """Wording of one question."""
 
     def __init__(self, file: DataFile, draft: Draft, chance: Chance) -> None:
         self._file = file
@@ -252,7 +251,7 @@ class _Words:
         return finished(" ".join(dict.fromkeys(said)), file)
 
     def kept(self, text: str) -> tuple[str, ...]:
-        """The names in a text that another wording of it has to keep."""
+        """Return the names in a text that a paraphrase must keep."""
         domain = self._file.dirty.table.domain
         slots = [slot for _, own in self._draft.prefixes for slot in own.values()]
         slots += self._draft.slots.values()
@@ -261,14 +260,14 @@ class _Words:
         return tuple(dict.fromkeys(name for name in names if name and name in text))
 
     def titles(self) -> list[str]:
-        """The columns of the result table in words."""
+        """Return the columns of the result table in words."""
         form = self._draft.template.table
         scope = Scope(self._file.dirty.table.domain)
         texts = form.titles if form else ()
         return [finished(fill_wording(one, self._draft.slots, scope), self._file) for one in texts]
 
     def names(self) -> list[str]:
-        """The names of the answer's values; two of one name are told apart by a number."""
+        """Return the names of the answer's values; a number distinguishes equal names."""
         scope = Scope(self._file.dirty.table.domain)
         names: list[str] = []
         for form in self._draft.template.answers:
@@ -277,7 +276,7 @@ class _Words:
         return names
 
     def format(self, names: Sequence[str]) -> str:
-        """The answer format; empty for a table."""
+        """Return the answer format; empty for a table."""
         if not names:
             return ""
         scope = Scope(self._file.dirty.table.domain)
@@ -308,12 +307,12 @@ def _cell(cell: str | int | float | None, decimals: int) -> str | int | float | 
 
 
 def results_agree(one: Result, other: Result, *, is_ordered: bool = False) -> bool:
-    """Return whether two programs left the same values and rows.
+    """Return whether two programs produced the same values and rows.
 
     Args:
-        one: what the first program left.
-        other: what the second program left.
-        is_ordered: whether the order of the rows counts.
+        one: the result of the first program.
+        other: the result of the second program.
+        is_ordered: whether the order of the rows matters.
     """
     if one.values.keys() != other.values.keys() or len(one.rows) != len(other.rows):
         return False
@@ -327,7 +326,7 @@ def results_agree(one: Result, other: Result, *, is_ordered: bool = False) -> bo
 
 
 def _by_text(rows: Sequence[ResultRow]) -> tuple[ResultRow, ...]:
-    """The rows in the order of what is text in them, which names each row."""
+    """Return the rows sorted by their text cells, which identify each row."""
     return tuple(sorted(rows, key=lambda row: [cell for cell in row if isinstance(cell, str)]))
 
 
@@ -338,12 +337,12 @@ def _same(one: object, other: object) -> bool:
 
 
 def _differing_readings(draft: Draft, dirty: DirtyTable, solve: _Solve) -> list[str]:
-    """Return the fields of `Reading` by which the answer would be another one.
+    """Return the fields of `Reading` that change the answer.
 
     Args:
         draft: the question.
-        dirty: its table.
-        solve: gives the answer as written under a reading, or raises `UnfitError`.
+        dirty: the table of the question.
+        solve: returns the written answer under a reading, or raises `UnfitError`.
     """
     expected = solve(Reading())
     differing = []
@@ -357,7 +356,7 @@ def _differing_readings(draft: Draft, dirty: DirtyTable, solve: _Solve) -> list[
 
 
 def _possible(draft: Draft, dirty: DirtyTable) -> Iterator[str]:
-    """The readings that may change anything, of all that there are."""
+    """Yield the readings that may change the answer."""
     figures = {name for step in draft.steps for name in _figures(step)}
     varied = any(dirty.forms[name].is_varied for name in draft.columns if name in dirty.forms)
     for field in fields(Reading):

@@ -1,4 +1,4 @@
-"""Fill the slots of a template with columns, values, limits and periods of one table."""
+"""Slots of a template, filled with columns, values, limits and periods of one table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from training.suites.generated.tables.files import DataFile
 __all__ = ["Slot", "SlotFiller", "is_late", "late_slot", "mention"]
 
 LEAST_OF_VALUE = 12
-"""Rows that a label needs to be named in a question."""
+"""Fewest rows of a label that a question may name."""
 LEAST_OF_MONTH = 8
 LEAST_OF_YEAR = 25
 _LATE = ("near", "claimed")
@@ -28,37 +28,37 @@ _QUARTERS = ("first", "second", "third", "fourth")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """What a slot was filled with."""
+    """Content of a filled slot."""
 
     raw: Any
-    """What steps get for `$slot`."""
+    """Value of `$slot` in steps."""
     words: Mapping[str, str]
-    """What texts get for `{slot}` (under "") and for `{slot.word}`."""
+    """Words of `{slot}` in texts, under "", and of each `{slot.word}`."""
     columns: tuple[str, ...] = ()
-    """The columns that a question uses by it."""
+    """Columns that a question uses through the slot."""
     parts: Mapping[str, Any] = field(default_factory=dict)
-    """What steps get for `$slot.part`."""
+    """Values of `$slot.part` in steps."""
 
 
 def mention(column: str) -> str:
-    """Return the mark that stands for a column's noun until the question is finished."""
+    """Return the mark that represents a column's noun until the question is finished."""
     return f"\x02{column}\x03"
 
 
 def is_late(spec: str) -> bool:
-    """Return whether a slot needs a value that the steps before it leave."""
+    """Return whether a slot needs a value that earlier steps compute."""
     return spec.split(maxsplit=1)[0] in _LATE
 
 
 class SlotFiller:
-    """Fills slots for one question; no column is taken twice."""
+    """Filler of the slots of one question; it uses no column twice."""
 
     def __init__(self, file: DataFile, chance: Chance) -> None:
         """Prepare to fill slots.
 
         Args:
-            file: what the question is about.
-            chance: of the question.
+            file: the file that the question is about.
+            chance: the draws of the question.
         """
         self._file = file
         self._table = file.dirty.table
@@ -66,10 +66,10 @@ class SlotFiller:
         self._taken: set[str] = set()
 
     def fill(self, specs: Mapping[str, str]) -> dict[str, Slot]:
-        """Return the slots of a template; late ones are left out.
+        """Return the filled slots of a template, without the late ones.
 
         Raises:
-            UnfitError: the table has nothing that fits.
+            UnfitError: nothing in the table fits.
         """
         filled: dict[str, Slot] = {}
         for name, spec in specs.items():
@@ -196,7 +196,7 @@ class SlotFiller:
 
     def _threshold(self, owner: Slot, _: Mapping[str, Slot]) -> Slot:
         column, numbers = self._table.domain.column(owner.raw), self._numbers(owner)
-        if column.clause:  # of the lookup table: each number is there once
+        if column.clause:  # a lookup column: each number occurs once
             raw = Decimal(str(numbers[self._chance.whole(0, len(numbers) // 2)]))
         else:
             share = self._chance.between(0.3, 0.75)
@@ -284,7 +284,7 @@ def _of_formula(formula: Formula, row: str) -> Slot:
         "totals": f"The {formula.noun} is the total {over} divided by the total {under}{scaled}.",
         "rows": f"The {formula.noun} of a {row} is its {over} divided by its {under}{scaled}.",
     }
-    # In SQL and in pandas alike, a factor with a point keeps a quotient of floats.
+    # In SQL and in pandas, a factor with a decimal point keeps a quotient a float.
     parts = {"over": formula.over, "under": formula.under, "factor": f"{float(formula.factor)}"}
     return Slot(None, words, (formula.over, formula.under), parts)
 
@@ -307,7 +307,7 @@ def period_text(raw: str) -> str:
 
 
 def _in_time(specs: Mapping[str, str], filled: dict[str, Slot]) -> dict[str, Slot]:
-    """The slots with periods of one kind in the order of time."""
+    """Return the slots with periods of one kind in chronological order."""
     for kind in _PERIODS:
         names = [name for name, spec in specs.items() if spec.split()[0] == kind]
         if len(names) > 1:
@@ -352,16 +352,16 @@ _FREE: Mapping[str, Callable[[Chance, Sequence[str]], Slot]] = {
 def late_slot(
     spec: str, values: Mapping[str, ProgramAnswer], labels: Sequence[str], chance: Chance
 ) -> Slot:
-    """Return a slot of a claim: a value near to the true one, or a label that may be the true one.
+    """Return the slot of a claim: a value close to the true one, or a label that may be true.
 
     Args:
         spec: `near VALUE` or `claimed VALUE of SLOT`.
-        values: what the steps left so far.
-        labels: that may be claimed.
-        chance: of the question.
+        values: the values of the steps so far.
+        labels: the labels that may be claimed.
+        chance: the draws of the question.
 
     Raises:
-        UnfitError: nothing near can be said.
+        UnfitError: the value rounds to nearly the true one, or to 0.
     """
     kind, name, *_ = spec.split()
     true = values[name]

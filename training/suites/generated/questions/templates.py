@@ -1,4 +1,4 @@
-"""The templates, prefixes and categories of `data`, read once and checked."""
+"""Templates, prefixes and categories of `data`, read once and validated."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = frozenset(
 
 
 class TemplateError(ValueError):
-    """A template that is not as it should be; the message names it."""
+    """A template is invalid; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,25 @@ class Category:
     about: str
     exemplars: tuple[str, ...]
     inferred: bool = False
-    """Whether the published list lacks it."""
+    """Whether the category is missing in the published list."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerForm:
-    """One value of an answer; its texts may hold `{slot}`."""
+    """One value of an answer; its texts may contain `{slot}`."""
 
     name: str
     source: str
-    """The value of the program that it shows."""
+    """Name of the program's value that it shows."""
     about: str
     kind: str = "number"
     decimals: int | str = 2
-    """Of a number; `own` for those of the column `like`."""
+    """Decimals of a number; `own` for those of the column `like`."""
     like: str = ""
-    """The slot whose unit the number has."""
+    """Slot whose unit the number has."""
     unit: str = ""
     words: Any = ()
-    """What a `word` is one of, or a slot's list of them."""
+    """Choices of a `word`, or a slot's list of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +80,24 @@ class Template:
     name: str
     category: str
     level: int
-    """The lowest level that its questions have, 1 to 3."""
+    """Lowest level of its questions, 1 to 3."""
     slots: Mapping[str, str]
     steps: tuple[ProgramStep, ...]
     say: tuple[str, ...]
     notes: tuple[str, ...] = ()
     says: frozenset[str] = frozenset()
-    """The fields of `Reading` that its words decide."""
+    """Fields of `Reading` that its words decide."""
     answers: tuple[AnswerForm, ...] = ()
     table: TableForm | None = None
     takes_prefix: bool = True
     handles_gaps: bool = False
-    """Whether its steps, and not a condition before them, treat missing values."""
+    """Whether its steps, and not a condition before them, handle missing values."""
     format: str = ""
-    """The only format of files that it is for."""
+    """The only file format that it applies to; empty for all."""
 
     @property
     def full_name(self) -> str:
-        """The name with its category, which no other template has."""
+        """Unique name: the category and the name."""
         return f"{self.category}/{self.name}"
 
 
@@ -112,7 +112,7 @@ class Prefix:
     say: tuple[str, ...]
     then: tuple[str, ...]
     clause: str = ""
-    """The same as words behind the plural of the row; empty where it takes a sentence."""
+    """The condition as words after the plural of the row; empty if it needs a sentence."""
     notes: tuple[str, ...] = ()
     says: frozenset[str] = frozenset()
 
@@ -131,7 +131,7 @@ def templates() -> tuple[Template, ...]:
     """Return all templates, by category.
 
     Raises:
-        TemplateError: one is not as it should be.
+        TemplateError: a template is invalid.
     """
     known = {category.name for category in categories()}
     found = []
@@ -151,7 +151,7 @@ def prefixes() -> tuple[Prefix, ...]:
     """Return all prefixes.
 
     Raises:
-        TemplateError: one is not as it should be.
+        TemplateError: a prefix is invalid.
     """
     return tuple(
         Prefix(

@@ -1,4 +1,4 @@
-"""From a filled template to the words of a question, its constraints and its answer format."""
+"""Wording of a filled template: the question, its constraints and its answer format."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _FIELD = re.compile(r"\{(\w+)(?:\.(\w+))?\}")
 _MENTION = re.compile(r"\x02(\w+)\x03")
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeio]|u(?!ni|se)|[AEIOU](?![a-z]?ni)|NO)")
 _SHOWN = 0.25
-"""How often the header is named although the noun says it."""
+"""Share of columns whose header is named although it equals the noun."""
 _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 class Scope:
-    """The rows that a question is about, in words."""
+    """Rows that a question is about, in words."""
 
     def __init__(self, domain: Domain, clause: str = "", *, is_narrowed: bool = False) -> None:
         """Describe the rows.
 
         Args:
-            domain: of the rows.
-            clause: of a prefix that is said within the question.
+            domain: the domain of the rows.
+            clause: the clause of a prefix that is stated within the question.
             is_narrowed: whether sentences before the question narrowed the rows.
         """
         rows = domain.rows
@@ -53,7 +53,7 @@ class Scope:
         self._is_first = True
 
     def word(self, name: str) -> str | None:
-        """Return the words for a field of a text; None for a field that is no scope."""
+        """Return the words for a field of a text; `None` for a field that is not about rows."""
         if name in self._first:
             words = self._first if self._is_first else self._later
             self._is_first = False
@@ -61,7 +61,7 @@ class Scope:
         return self._fixed.get(name)
 
     def settle(self) -> None:
-        """Say the clause no more: what follows speaks of rows that are known."""
+        """Omit the clause from now on, because later text refers to known rows."""
         self._is_first = False
 
 
@@ -89,12 +89,12 @@ def fill_wording(text: str, slots: Mapping[str, Slot], scope: Scope) -> str:
 
 
 def finished(text: str, file: DataFile, chance: Chance | None = None) -> str:
-    """Return a text with nouns for the marks of columns, articles put right.
+    """Return a text with nouns for the marks of columns and with corrected articles.
 
     Args:
-        text: as `fill_wording` makes it.
-        file: what the question is about.
-        chance: of the question; without it no header is named.
+        text: the text, as `fill_wording` returns it.
+        file: the file that the question is about.
+        chance: the draws of the question; without it no header is named.
     """
     domain = file.dirty.table.domain
     seen: set[str] = set()
@@ -122,15 +122,15 @@ def _folded(text: str) -> str:
 
 
 class FactSheet:
-    """What must be said of a file for a question about some of its columns."""
+    """Facts about a file that a question about some of its columns must state."""
 
     def __init__(self, file: DataFile, columns: Sequence[str], chance: Chance) -> None:
-        """Look at the columns.
+        """Collect the forms of the columns.
 
         Args:
-            file: what the question is about.
-            columns: those that it uses.
-            chance: of the question.
+            file: the file that the question is about.
+            columns: the columns that the question uses.
+            chance: the draws of the question.
         """
         self._file = file
         self._chance = chance
@@ -145,7 +145,7 @@ class FactSheet:
         )
 
     def always(self) -> list[str]:
-        """Return the facts that nobody can see from the cells alone."""
+        """Return the facts that the cells alone do not show."""
         domain = self._file.dirty.table.domain
         said = []
         if len(self._file.sheets) > 1:
@@ -211,11 +211,11 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def answer_format(forms: Sequence[tuple[AnswerForm, str, str]], slots: Mapping[str, Slot]) -> str:
-    """Return the form of the answer, in the manner of DABench.
+    """Return the answer format, in the style of DABench.
 
     Args:
-        forms: of each value, its form, its name, and what it is in words.
-        slots: of the question.
+        forms: the form, name and description of each value.
+        slots: the slots of the question.
     """
     tags = " ".join(f"@{name}[{name}]" for _, name, _ in forms)
     parts = [f'"{name}" is {about}{_form(form, about, slots)}' for form, name, about in forms]
@@ -247,7 +247,7 @@ def _choices(words: Any, slots: Mapping[str, Slot]) -> list[str]:
 
 
 def unit_of(form: AnswerForm, slots: Mapping[str, Slot]) -> str:
-    """Return the unit of an answer; empty where it has none that helps."""
+    """Return the unit of an answer; empty if it has none."""
     if form.unit:
         found = _FIELD.fullmatch(form.unit)
         return slots[found[1]].words[found[2]] if found else form.unit
@@ -255,7 +255,7 @@ def unit_of(form: AnswerForm, slots: Mapping[str, Slot]) -> str:
 
 
 def decimals_of(form: AnswerForm, slots: Mapping[str, Slot]) -> int:
-    """Return how many decimals a number of an answer has."""
+    """Return the number of decimals of a number in an answer."""
     if form.decimals == "own":
         return int(slots[form.like].words["decimals"])
     return int(form.decimals)

@@ -1,1 +1,1 @@
-"""Data files: drawn from a domain, made dirty, written the same on every machine."""
+"""Data files: drawn from a domain, made dirty, and written identically on every machine."""

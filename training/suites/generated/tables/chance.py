@@ -1,8 +1,8 @@
-"""Random draws that are the same on every machine and in every Python.
+"""Random draws that are identical on every machine and in every Python version.
 
-Only `random.random` of the seeded Mersenne twister is used, which Python promises to keep, and of
-arithmetic only what IEEE 754 rounds exactly: `exp`, `log` and `cos` differ between libraries in
-their last bit.
+Draws come only from `random.random` of the seeded Mersenne twister, which Python promises to keep.
+Arithmetic is limited to operations that IEEE 754 rounds exactly: `exp`, `log` and `cos` differ
+between libraries in their last bit.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ __all__ = ["Chance", "grown"]
 
 T = TypeVar("T")
 _TERMS = 12
-"""Uniform draws in one normal draw: their sum has variance 1."""
+"""Number of uniform draws in one normal draw: their sum has variance 1."""
 _SQUARINGS = 6
 
 
 class Chance:
-    """One stream of draws, named by its parts: two streams with other names are independent."""
+    """One stream of draws, named by its parts; streams with different names are independent."""
 
     def __init__(self, *name: object) -> None:
-        """Start the stream of that name, such as `Chance(seed, "table", 3)`."""
+        """Start the stream of a name, such as `Chance(seed, "table", 3)`."""
         digest = sha256("\x1f".join(map(str, name)).encode()).digest()
         self._next = random.Random(int.from_bytes(digest[:8], "big")).random  # noqa: S311
 
     def happens(self, share: float) -> bool:
-        """Return true in that share of the draws."""
+        """Return true in a given share of the draws."""
         return self._next() < share
 
     def between(self, low: float, high: float) -> float:
-        """Return a number from `low` to `high`, uniform."""
+        """Return a uniform number from `low` to `high`."""
         return low + (high - low) * self._next()
 
     def whole(self, low: int, high: int) -> int:
-        """Return a whole number from `low` to `high`, both ends included."""
+        """Return a uniform integer from `low` to `high`, both ends included."""
         return low + int(self._next() * (high - low + 1))
 
     def normal(self) -> float:
-        """Return a number with mean 0 and variance 1, near to normal; at most 6 from 0."""
+        """Return a nearly normal number with mean 0 and variance 1, at most 6 from 0."""
         total = 0.0
-        for _ in range(_TERMS):  # `sum` adds floats in another way from Python 3.12 on
+        for _ in range(_TERMS):  # `sum` adds floats differently from Python 3.12 on
             total += self._next()
         return total - _TERMS / 2
 
@@ -51,12 +51,12 @@ class Chance:
         """Return one of the items.
 
         Raises:
-            IndexError: there are none.
+            IndexError: there are no items.
         """
         return items[int(self._next() * len(items))]
 
     def weighted(self, items: Sequence[T], weights: Sequence[float]) -> T:
-        """Return one of the items, each as often as its weight says."""
+        """Return one of the items, each with a chance in proportion to its weight."""
         total = 0.0
         for weight in weights:
             total += weight
@@ -77,10 +77,10 @@ class Chance:
 
 
 def grown(deviation: float, spread: float) -> float:
-    """Return a positive factor around 1: `exp(spread * deviation)`, nearly and without `exp`.
+    """Return a positive factor around 1: an approximation of `exp(spread * deviation)`.
 
     Args:
-        deviation: such as `Chance.normal` returns.
+        deviation: a deviation, such as `Chance.normal` returns.
         spread: about the standard deviation of the factor's logarithm, below 1.
     """
     factor: float = 1 + spread * deviation / 2**_SQUARINGS

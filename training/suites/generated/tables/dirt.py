@@ -1,7 +1,7 @@
-"""Make a clean table dirty: gaps, repeats, units, decimal commas, words among numbers, and more.
+"""Dirt for clean tables: gaps, repeats, units, decimal commas, words among numbers, and more.
 
-Each piece of dirt has one meaning. What a reader can't see from the cells alone, such as a
-sentinel, is a fact of the column's `Form`, and a question that depends on it has to say it.
+Each piece of dirt has one meaning. A fact that the cells alone don't show, such as a sentinel, is
+in the column's `Form`. A question that depends on such a fact must state it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ DateForm = Literal["iso", "dotted", "long", "cell"]
 Cell = str | int | float | date | None
 
 CLEAN = 0.22
-"""The share of tables without dirt."""
+"""Share of tables without dirt."""
 GAPS = (0.02, 0.09)
 GROUPED_FROM = 300
-"""Only numbers of columns with a larger typical value have a sign between thousands."""
+"""Only numbers of columns with a larger typical value get thousands separators."""
 _KINDS = ("gaps", "gaps", "words", "sentinel", "sign", "others", "grouped", "text")
 FLAGS = (("yes", "no"), ("Y", "N"), ("1", "0"), ("true", "false"))
 MONTHS = (
@@ -40,25 +40,25 @@ MONTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the values of one column are written."""
+    """Notation of the values of one column."""
 
     header: str
     marks: tuple[str, ...] = ()
-    """What stands in the place of a missing value; empty where no value is missing."""
+    """Texts that mark a missing value; empty if no value is missing."""
     words: tuple[str, ...] = ()
-    """Entries of a column of numbers that are no numbers."""
+    """Entries of a number column that are not numbers."""
     sentinel: int | None = None
-    """A number that stands in the place of a missing value."""
+    """Number that marks a missing value."""
     is_comma: bool = False
     """Whether the decimal sign is a comma, and a point groups thousands."""
     is_grouped: bool = False
     """Whether thousands are grouped."""
     sign: str = ""
-    """A unit behind each number."""
+    """Unit after each number."""
     other_sign: str = ""
-    """A unit that some numbers have behind them instead."""
+    """Unit that follows some numbers instead."""
     other_factor: Decimal = Decimal(1)
-    """How many of the column's unit are one of the other unit."""
+    """Number of the column's units in one of the other unit."""
     is_text: bool = False
     """Whether the numbers or dates are text in a file with types."""
     dates: tuple[DateForm, ...] = ("iso",)
@@ -74,17 +74,17 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class DirtyTable:
-    """A table as its file holds it."""
+    """A table with the cells of its file."""
 
     table: Table
-    """The values that a careful reader finds: None where one is missing."""
+    """The values that a careful reader finds; `None` for a missing one."""
     format: Format
     forms: Mapping[str, Form]
-    """By column."""
+    """Forms by column."""
     rows: tuple[tuple[Cell, ...], ...]
-    """The cells in the order of the table's columns, repeated rows included."""
+    """Cells in the order of the table's columns, including repeated rows."""
     repeats: int
-    """How many rows repeat an earlier one."""
+    """Number of rows that repeat an earlier one."""
 
 
 def header(column: Column, style: str) -> str:
@@ -105,7 +105,7 @@ def header(column: Column, style: str) -> str:
 
 
 def soil(table: Table, file_format: Format, chance: Chance) -> DirtyTable:
-    """Return the table with dirt that its format can hold."""
+    """Return the table with dirt that its format can represent."""
     style = "snake"
     if file_format != "sqlite":
         style = chance.weighted(("snake", "title", "camel", "unit"), (3, 3, 1, 2))
@@ -139,9 +139,9 @@ def soil(table: Table, file_format: Format, chance: Chance) -> DirtyTable:
 def _mostly_plain(
     rows: list[tuple[Cell, ...]], place: int, labels: set[str]
 ) -> list[tuple[Cell, ...]]:
-    """Return the rows, without the variants of a label that is not written plainly most often.
+    """Return the rows, without variants of labels whose plain spelling is not the most common.
 
-    A reader takes the most common spelling for the label, with repeated rows or without them.
+    A reader takes the most common spelling for the label, with or without repeated rows.
     """
     plain = {label.casefold(): label for label in labels}
     outdone = set()
@@ -167,7 +167,7 @@ def _forms(
     numbers = [column for column in table.columns if column.kind == "number"]
     soiled = {column.name for column in chance.shuffled(numbers)[: chance.whole(1, 3)]}
     labels = [column.name for column in table.columns if column.kind == "label"]
-    if file_format == "sqlite":  # a foreign key has to be found as it is written
+    if file_format == "sqlite":  # a foreign key must match exactly
         labels.remove(table.domain.lookup.key)
     varied = chance.choose(labels) if chance.happens(0.35) else ""
     gappy = {one for one in labels if chance.happens(0.15)}
@@ -192,7 +192,7 @@ def _forms(
 
 
 def _marks(file_format: Format, chance: Chance) -> tuple[str, ...]:
-    """How this file marks missing values: one way, or two of them."""
+    """Return the one or two marks of this file for missing values."""
     if file_format == "sqlite" or chance.happens(0.4):
         return ("",)
     return tuple(chance.shuffled(read_data_file("dirt.toml")["marks"])[: chance.whole(1, 2)])
@@ -201,7 +201,7 @@ def _marks(file_format: Format, chance: Chance) -> tuple[str, ...]:
 def _number_form(
     column: Column, form: Form, file_format: Format, marks: tuple[str, ...], chance: Chance
 ) -> Form:
-    """The form of a column of numbers with one kind of dirt; gaps where that kind does not fit."""
+    """Return the form of a number column with one kind of dirt; gaps if that kind does not fit."""
     dirt = read_data_file("dirt.toml")
     sign = dirt["signs"].get(column.unit, "")
     changes: dict[str, object] = {"marks": marks}
@@ -246,7 +246,7 @@ def _with_gaps(table: Table, forms: Mapping[str, Form], chance: Chance) -> Table
 
 
 class _Writer:
-    """Writes the cells of one column."""
+    """Writer of the cells of one column."""
 
     def __init__(self, column: Column, form: Form, file_format: Format, chance: Chance) -> None:
         self._column = column
@@ -256,7 +256,7 @@ class _Writer:
         self._chance = chance
 
     def cell(self, value: Value) -> Cell:
-        """Return what the file holds for a value."""
+        """Return the cell of the file for a value."""
         if value is None:
             return self._gap()
         if isinstance(value, date):
@@ -299,7 +299,7 @@ class _Writer:
 
 
 def written_date(value: date, form: DateForm) -> Cell:
-    """Return a date in one of the forms; a cell of a workbook is the date itself."""
+    """Return a date in one of the forms; a workbook cell is the date itself."""
     match form:
         case "dotted":
             return f"{value.day:02d}.{value.month:02d}.{value.year}"

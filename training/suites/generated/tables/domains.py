@@ -1,4 +1,4 @@
-"""What the tables of one domain look like, read from `data/domains`."""
+"""Descriptions of the tables of each domain, read from `data/domains`."""
 
 from __future__ import annotations
 
@@ -18,48 +18,48 @@ T = TypeVar("T")
 
 
 class DomainError(ValueError):
-    """A domain file that is not as it should be; the message names domain and field."""
+    """A domain file is invalid; the message names domain and field."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: how its values are drawn, and the words for it."""
+    """One column: the distribution of its values, and the words for it."""
 
     name: str
     kind: Kind
     noun: str
-    """As in "the average NOUN"; for a column of labels as in "each NOUN"."""
+    """Noun as in "the average NOUN"; for a label column as in "each NOUN"."""
     plural: str = ""
     unit: str = ""
     clause: str = ""
-    """What follows the plural of the row for one value: "orders CLAUSE"."""
+    """Clause that selects one value, after the plural of the row: "orders CLAUSE"."""
     values: tuple[str, ...] = ()
-    """Of labels."""
+    """Possible labels."""
     yes: str = ""
-    """The clause of a flag that is set."""
+    """Clause of a flag that is set."""
     no: str = ""
     within: str = ""
-    """The clause for a period of a date, with `{period}`."""
+    """Clause for a period of a date, with `{period}`."""
     since: str = ""
-    """The same with `{day}`, that day included."""
+    """Clause from a day on, with `{day}`, that day included."""
     before: str = ""
     prefix: str = ""
-    """Letters in front of an ID's number."""
+    """Letters before an ID's number."""
     share: float = 0.5
-    """Of rows in which a flag is set."""
+    """Share of rows in which a flag is set."""
     typical: float = 1.0
     spread: float = 0.3
-    """Relative to `typical`."""
+    """Spread of the numbers, relative to `typical`."""
     low: float = 0.0
     high: float = 1e12
     decimals: int = 2
     total: bool = False
-    """Whether a sum of the numbers means something."""
+    """Whether a sum of the numbers is meaningful."""
     shape: Literal["skewed", "even"] = "skewed"
     follows: str = ""
-    """A number column that this one depends on."""
+    """Number column that this one depends on."""
     pull: float = 0.0
-    """How much it does, -1 to 1."""
+    """Strength of that dependence, -1 to 1."""
     optional: bool = False
     """Whether some tables of the domain lack the column."""
 
@@ -88,7 +88,7 @@ class Effect:
     treatment: str
     outcome: str
     cause: str
-    """As in "the effect of CAUSE"."""
+    """Cause as in "the effect of CAUSE"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Domain:
     row: str
     rows: str
     table: str
-    """The name of a sheet, a database table and, with a number, of a file."""
+    """Name of a sheet, a database table and, with a number, of a file."""
     columns: tuple[Column, ...]
     lookup: Lookup
     formulas: tuple[Formula, ...] = ()
@@ -121,7 +121,7 @@ class Domain:
         """Return a column of either table.
 
         Raises:
-            KeyError: there is none of that name.
+            KeyError: there is no column of that name.
         """
         for column in (*self.columns, *self.lookup.columns):
             if column.name == name:
@@ -131,10 +131,10 @@ class Domain:
 
 @cache
 def domains() -> tuple[Domain, ...]:
-    """Return all domains so that the first three are of three splits, and so on while they last.
+    """Return all domains, with the splits taking turns as long as each has domains left.
 
     Raises:
-        DomainError: a file is not as it should be.
+        DomainError: a file is invalid.
     """
     found = [_domain(raw) for raw in folder("domains")]
     by_split = {split: [one for one in found if one.split == split] for split in SPLITS}

@@ -1,4 +1,4 @@
-"""Write a dirty table as a csv file, a workbook or a database: the same bytes everywhere."""
+"""Dirty tables written as csv files, workbooks or databases: the same bytes everywhere."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from training.suites.generated.tables.workbook import workbook
 __all__ = ["DataFile", "data_file"]
 
 _COUNTERS = (slice(24, 28), slice(92, 96))
-"""Where a database counts its changes."""
+"""Positions of a database's change counters."""
 _WRITER = slice(96, 100)
-"""Where a database names the release of SQLite that wrote it."""
+"""Position of the SQLite release that wrote a database."""
 _RELEASE = (3040000).to_bytes(4, "big")
 _PAGE_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A written table, and how a reader finds its rows."""
+    """A written table, with the data to find its rows."""
 
     dirty: DirtyTable
     name: str
     content: bytes
     sheets: tuple[str, ...] = ()
-    """Of a workbook, those that hold the rows."""
+    """Sheets of a workbook that contain the rows."""
     separator: str = ","
-    """Of a csv file."""
+    """Separator of a csv file."""
     skipped: int = 0
-    """Rows of a sheet above its header."""
+    """Number of rows of a sheet above its header."""
 
     @property
     def lookup_name(self) -> str:
-        """The sheet or database table with the lookup rows; empty where the file has none."""
+        """Sheet or database table with the lookup rows; empty if the file has none."""
         if self.dirty.format == "csv":
             return ""
         name = self.dirty.table.domain.lookup.table
@@ -108,7 +108,7 @@ def _workbook(dirty: DirtyTable, chance: Chance) -> DataFile:
 
 
 def _by_year(dirty: DirtyTable) -> dict[str, list[tuple[Cell, ...]]]:
-    """The rows by the year of their date: a repeat has the date of the row that it repeats."""
+    """Return the rows by the year of their date; a repeat has the date of its original."""
     table = dirty.table
     names = [column.name for column in table.columns]
     day = next(column.name for column in table.columns if column.kind == "date")

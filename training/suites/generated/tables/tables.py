@@ -1,4 +1,4 @@
-"""Draw the clean rows of one table: what the written file says once its dirt is understood."""
+"""Clean rows of a table: what the written file means once its dirt is understood."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ ROWS = (110, 480)
 YEARS = (2018, 2024)
 SPAN_DAYS = (330, 730)
 LABEL_EFFECT = 0.16
-"""The mean of a number differs by at most this share between two labels of a column."""
+"""Largest relative difference in the mean of a number between two labels of a column."""
 TREND = 0.25
 SEASON = 0.12
 EFFECT = (0.06, 0.3)
 OUTLIERS = 0.012
-"""The share of rows with an unusually large number in a skewed column."""
+"""Share of rows with an unusually large number in a skewed column."""
 ABSENT = 0.35
-"""How often an optional column is left out."""
+"""Share of tables that lack an optional column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The clean rows of one table, and of the lookup table beside it."""
+    """Clean rows of one table, and of the lookup table beside it."""
 
     name: str
     domain: Domain
     columns: tuple[Column, ...]
-    """Of the domain, those that this table has."""
+    """Columns of the domain that this table has."""
     values: Mapping[str, tuple[Value, ...]]
-    """By column; None where the file has no value, once dirt was added."""
+    """Values by column; `None` where added dirt removed the value."""
     lookup: Mapping[str, tuple[Value, ...]]
-    """By column of the lookup table, its key first."""
+    """Values by column of the lookup table, its key first."""
 
     @property
     def size(self) -> int:
-        """The number of rows, repeats of the file not counted."""
+        """Number of rows, without the repeats of the file."""
         return len(self.values[self.columns[0].name])
 
     def present(self, name: str) -> list[Value]:
@@ -53,7 +53,7 @@ class Table:
 
 
 class _Numbers:
-    """Draws the numbers of a table row by row, with the effects that its questions look for."""
+    """Generator of a table's numbers row by row, with the effects that questions ask about."""
 
     def __init__(self, domain: Domain, columns: Sequence[Column], chance: Chance) -> None:
         self._chance = chance
@@ -81,8 +81,8 @@ class _Numbers:
         """Return the numbers of a row.
 
         Args:
-            row: its labels, flags and date.
-            passed: the share of the table's period that is over, 0 to 1.
+            row: the labels, flags and date of the row.
+            passed: the elapsed share of the table's period, 0 to 1.
         """
         deviations: dict[str, float] = {}
         drawn: dict[str, Value] = {}
@@ -124,9 +124,9 @@ def draw_table(domain: Domain, seed: int, number: int) -> Table:
     """Return table `number` of a domain.
 
     Args:
-        domain: what it is about.
-        seed: of the whole data set.
-        number: of the table, from 1; the same one for the same seed.
+        domain: the domain of the table.
+        seed: the seed of the entire data set.
+        number: the number of the table, from 1; the same seed gives the same table.
     """
     chance = Chance("table", seed, domain.name, number)
     needed = {name for one in domain.formulas for name in (one.over, one.under)}
@@ -176,7 +176,7 @@ def _rows(
 
 
 def _lookup_rows(domain: Domain, chance: Chance) -> dict[str, tuple[Value, ...]]:
-    """The lookup table: each label column has every value at least once, where it has room."""
+    """Return the lookup table, in which label columns have every value once if there is room."""
     keys = tuple(chance.shuffled(domain.column(domain.lookup.key).values))
     rows: dict[str, tuple[Value, ...]] = {domain.lookup.key: keys}
     for column in domain.lookup.columns:
@@ -190,7 +190,7 @@ def _lookup_rows(domain: Domain, chance: Chance) -> dict[str, tuple[Value, ...]]
 
 
 def _apart(column: Column, count: int, chance: Chance) -> list[int | float]:
-    """Different numbers, so that "more than" never depends on a tie."""
+    """Return distinct numbers, so that "more than" never depends on a tie."""
     found: list[int | float] = []
     while len(found) < count:
         if column.shape == "even":

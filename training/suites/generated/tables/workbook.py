@@ -1,7 +1,7 @@
-"""Write an xlsx workbook whose bytes follow from its cells alone.
+"""An xlsx writer whose bytes depend on the cells alone.
 
 The usual writers put the time, their version and the compression of their zlib into the file. This
-one stores parts uncompressed, with a fixed time, and writes text into the cells themselves.
+writer stores parts uncompressed, with a fixed time, and writes text into the cells themselves.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[Cell]]]) -> bytes:
     """Return an xlsx file.
 
     Args:
-        sheets: by name, the rows of each from its first one on.
+        sheets: the rows of each sheet by name, from its first row on.
     """
     names = list(sheets)
     parts = {
@@ -66,7 +66,7 @@ def workbook(sheets: Mapping[str, Sequence[Sequence[Cell]]]) -> bytes:
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_STORED) as archive:
         for name, text in parts.items():
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
-            entry.create_system = 3  # else it says on which system it was written
+            entry.create_system = 3  # otherwise it depends on the operating system
             archive.writestr(entry, f"{_HEAD}{text}".encode())
     return packed.getvalue()
 
@@ -126,7 +126,7 @@ def _cell(cell: Cell, row: int, place: int) -> str:
 
 
 def _letters(place: int) -> str:
-    """The letters of a column, counted from 0."""
+    """Return the letters of a column, counted from 0."""
     letters = ""
     place += 1
     while place:
