@@ -93,8 +93,8 @@ def test_a_search_chooses_as_the_command_says(
     [
         (lambda _: {"values": []}, 200, "asked for 1 values and replied with another number"),
         (lambda _: {"values": [2]}, 200, "replied with 2, which is not a number from -1 to 1"),
-        (lambda _: {"values": [True]}, 200, "replied with True, which is no number"),
-        (lambda _: {"values": [float("nan")]}, 200, "replied with nan, which is no number"),
+        (lambda _: {"values": [True]}, 200, "replied with True, which is not a number"),
+        (lambda _: {"values": [float("nan")]}, 200, "replied with nan, which is not a number"),
         (lambda _: {"values": {"0": 1}}, 200, "replied with another number"),
         (lambda _: [0.5], 200, 'did not reply with {"values": '),
         (lambda _: "?", 404, "answers 404 Not Found; see --value-model"),
