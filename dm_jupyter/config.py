@@ -82,7 +82,7 @@ def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
         )
     if not is_local_name(model):
         raise UsageError(
-            f"--adapter needs a model on this machine, and {model!r} is none. "
+            f"--adapter needs a local model, and {model!r} is not one. "
             "`dm-jupyter model list` lists them"
         )
     return name_with_adapter(model, adapter)

@@ -138,8 +138,9 @@ class Continued:
         error = result.error
         why = f"{error.name}: {error.message}" if error is not None else result.message
         return (
-            f"cell {name} of {self.path.name} failed when it ran again: {why.rstrip('.')}. Nothing "
-            "was asked and the notebook is as it was: correct the cell or clear it, then ask again"
+            f"cell {name} of {self.path.name} failed when run again: {why.rstrip('.')}. The "
+            "question was not asked and the notebook is unchanged. Fix or clear the cell, then ask "
+            "again"
         )
 
     def _runnable(self) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 
 _WITH_IDS = 5
 """The first minor version of nbformat 4 whose cells have ids."""
-_CHANGED = "was changed by somebody else meanwhile and is left as it is"
+_CHANGED = "was changed by someone else in the meantime and was not overwritten"
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,9 +42,9 @@ def read_notebook(path: Path) -> tuple[bytes, Any]:
         is_four = raw.get("nbformat") == 4 and isinstance(raw.get("cells"), list)
         document = _read(content.decode()) if is_four else None
     except (ValueError, AttributeError, RecursionError, nbformat.ValidationError) as error:
-        raise NotebookError(f"{path} is no notebook ({type(error).__name__})") from error
+        raise NotebookError(f"{path} is not a notebook ({type(error).__name__})") from error
     if document is None:
-        raise NotebookError(f"{path} is no notebook of format 4: open it in Jupyter and save it")
+        raise NotebookError(f"{path} is not in notebook format 4. Open it in Jupyter and save it")
     return content, document
 
 

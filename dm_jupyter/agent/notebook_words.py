@@ -84,7 +84,7 @@ def why_no_answer(trajectory: Trajectory) -> str:
         case StopReason.ANSWERED:
             return ""
         case StopReason.FAULT:
-            return detail or "something broke"
+            return detail or "an unexpected error occurred"
         case StopReason.CANCELLED:
             return f"the run was stopped: {detail}" if detail else "the run was stopped"
         case StopReason.VOID:

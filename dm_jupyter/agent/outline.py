@@ -87,7 +87,7 @@ def outline_of(document: Mapping[str, Any], run_id: str = "") -> Outline:
     nodes = document["cells"]
     answers = [at for at, node in enumerate(nodes) if _is_answer(node, run_id)]
     if not answers:
-        raise NotebookError("it holds no answer of the analyst: ask a question in it first")
+        raise NotebookError("it contains no answer of the analyst. Ask a question in it first")
     end = answers[-1]
     start = _start_of(nodes, end)
     question = None if start is None else nodes[start]

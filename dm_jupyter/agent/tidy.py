@@ -88,8 +88,8 @@ class Tidied:
         total = len(self.kept) + len(self.left_out)
         if not self.is_same:
             return (
-                f"cell {self.differs} showed something else when it ran again. All {total} cells "
-                "kept, with the outputs that the notebook had"
+                f"cell {self.differs} gave a different output when run again. All {total} cells "
+                "were kept with their original outputs"
             )
         if self.differs:
             return (
@@ -217,9 +217,7 @@ class _Again:
         why = f"{error.name}: {error.message}" if error is not None else result.message
         if result.state_lost and not why:
             why = "the kernel died"
-        words = (
-            f"cell {cell.name} of {self._path.name} failed when it ran again: {shorten(why, 600)}"
-        )
+        words = f"cell {cell.name} of {self._path.name} failed when run again: {shorten(why, 600)}"
         if error is not None and error.name in ("FileNotFoundError", "PermissionError"):
             words += ". If its file is outside of the notebook's folder, name it after the notebook"
         return f"{words.rstrip('.')}. No notebook was written"
@@ -321,6 +319,6 @@ def _write(path: Path, text: str) -> Path:
     except OSError as error:
         why = error.strerror or str(error)
         raise NotebookError(
-            f"{wanted} can't be written ({why}); {path.name} is as it was. Free some space, or "
+            f"{wanted} can't be written ({why}); {path.name} is unchanged. Free some space, or "
             "tidy a copy in a folder that you may write"
         ) from error

@@ -47,9 +47,7 @@ ModelOption = Annotated[
 ]
 AdapterOption = Annotated[
     Path | None,
-    typer.Option(
-        "--adapter", metavar="FILE", help="a .gguf adapter over the local model that was trained"
-    ),
+    typer.Option("--adapter", metavar="FILE", help="a .gguf adapter for the local model"),
 ]
 BaseUrlOption = Annotated[
     str | None,
@@ -61,7 +59,7 @@ BaseUrlOption = Annotated[
 ]
 KeyFileOption = Annotated[
     Path | None,
-    typer.Option("--api-key-file", help="holds the endpoint's key (or set DM_JUPYTER_API_KEY)"),
+    typer.Option("--api-key-file", help="file with the endpoint's key (or set DM_JUPYTER_API_KEY)"),
 ]
 
 
@@ -108,12 +106,14 @@ def ask(
     install_packages: Annotated[
         bool, typer.Option("--install-packages", help="install listed packages that cells lack")
     ] = False,
-    turn_tokens: Annotated[int, typer.Option(min=1, help="the most of one turn")] = 1_000,
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="of the sampling")] = 0.2,
-    seed: Annotated[int, typer.Option(help="of the sampling")] = 0,
+    turn_tokens: Annotated[int, typer.Option(min=1, help="most tokens of one turn")] = 1_000,
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="sampling temperature")] = 0.2,
+    seed: Annotated[int, typer.Option(help="sampling seed")] = 0,
     tries: Annotated[
         int,
-        typer.Option(min=1, max=9, help="try so often in fresh kernels; most votes win"),
+        typer.Option(
+            min=1, max=9, help="number of attempts in fresh kernels; the majority answer wins"
+        ),
     ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object instead")] = False,
 ) -> None:
@@ -188,7 +188,9 @@ def profile(
     ],
     seconds: Annotated[
         float,
-        typer.Option(min=1, help="how long a large file is read; what is not seen by then is said"),
+        typer.Option(
+            min=1, help="time limit for reading a large file; the profile says what was not read"
+        ),
     ] = 20.0,
     as_json: Annotated[bool, typer.Option("--json", help="everything, as JSON")] = False,
 ) -> None:

@@ -251,12 +251,12 @@ def _print_answer(analysis: Analysis) -> None:
 
 def _print_agreement(best_of_n: BestOfN, ended: Trajectory) -> None:
     agreeing = best_of_n.agreeing_with(ended)
-    print(f"tries that agree: {agreeing} of {best_of_n.tries}")
+    print(f"attempts that agree: {agreeing} of {best_of_n.tries}")
     if agreeing > 1 or ended.answer is None:
         return
     for other in best_of_n.differing_from(ended):
-        print(harmless_text(f"another try says: {' '.join(other.split())}"))
-    _tell("no two tries agree: check the answer, or say in the question what is meant")
+        print(harmless_text(f"another attempt answered: {' '.join(other.split())}"))
+    _tell("no two attempts agree: check the answer, or say in the question what is meant")
 
 
 def _tell(text: str) -> None:

@@ -175,7 +175,8 @@ async def _remote(choice: ModelChoice) -> PartFound:
     if choice.model in names:
         return PartFound("model", choice.model, "ok", f"At {address}.")
     nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
-    has = f"{address} has no model {choice.model}, but {', '.join(names) or 'none at all'}."
+    others = f", but {', '.join(names)}." if names else ". It lists no models."
+    has = f"{address} has no model {choice.model}{others}"
     return failed(has, own_command(*again, *nearest) if nearest else "")
 
 

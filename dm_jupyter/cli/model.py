@@ -66,7 +66,7 @@ def list_models(cache_dir: _CacheDir = None) -> None:
     memory = memory_here_bytes() / 1e9
     table = Table(
         caption=f"{_DEFAULT_MODEL} is the default. This machine has {memory:.0f} GB of memory: "
-        f"`largest` stands for {find(LARGEST).name}."
+        f"`largest` means {find(LARGEST).name}."
     )
     for title in ("name", "size", "memory", "fits", "licence", "here"):
         table.add_column(title, no_wrap=True)

@@ -52,8 +52,8 @@ class ModelSilent:
             questions = "1 question" if self.before == 1 else f"{self.before} questions"
             return f"waiting for {self.model}: {questions} before yours"
         if not self.seconds:
-            return f"your turn: {self.model} reads the question"
-        return f"no word from {self.model} for {self.seconds} s, still waiting"
+            return f"{self.model} is reading the question"
+        return f"still waiting for {self.model} (no reply for {self.seconds} s)"
 
 
 @dataclass(frozen=True, slots=True)

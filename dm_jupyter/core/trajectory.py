@@ -312,9 +312,9 @@ class Trajectory:
         try:
             return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
         except KeyError as error:
-            raise TrajectoryError(f"this trajectory is not whole: {error} is missing") from error
+            raise TrajectoryError(f"this trajectory is incomplete: {error} is missing") from error
         except (TypeError, ValueError) as error:
-            raise TrajectoryError(f"this trajectory is not whole: {error}") from error
+            raise TrajectoryError(f"this trajectory is not valid: {error}") from error
 
 
 def _completion_to_json(completion: Completion) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class ProfileReader(AsyncResource):
             await self._warm(), self._limits, inputs, screened=False, keeps_ledger=False
         ) as worker:
             if any(str(real) != given for given, real in worker.workspace.inputs.items()):
-                raise DataFileError(f"{name}: a link has taken its place; name the file itself.")
+                raise DataFileError(f"{name}: it was replaced by a link. Name the file itself.")
             words = f"{str(path)!a}, {name!a}, {self._limits.wall_s!r}"
             source = f"from {__name__} import print_profile_json\nprint_profile_json({words})"
             if on_progress is None:
@@ -265,7 +265,7 @@ def _said(result: CellResult, path: Path, name: str, limits: Limits) -> FileProf
         return _unread(path, name, f"reading it took more than {limits.memory_bytes // MIB} MiB")
     if result.cut_bytes:
         most = limits.output_bytes // 1024
-        return _unread(path, name, f"what there is to say of it takes more than {most} KiB")
+        return _unread(path, name, f"its profile is larger than {most} KiB")
     try:
         said = json.loads(result.stdout)
         if "fault" in said:

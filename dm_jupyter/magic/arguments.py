@@ -145,20 +145,20 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument(
             "--api-key-file",
             type=Path,
-            help="holds the endpoint's key (or set DM_JUPYTER_API_KEY)",
+            help="file with the endpoint's key (or set DM_JUPYTER_API_KEY)",
         ),
         argument("--max-turns", type=_count, help="turns of the model (default 10)"),
-        argument("--seed", type=int, help="of the sampling (default 0)"),
+        argument("--seed", type=int, help="sampling seed (default 0)"),
         argument("--dialect", help="the form in which the model is asked (default auto)"),
-        argument("--turn-tokens", type=_count, help="the most of one turn (default 1000)"),
-        argument("--temperature", type=float, help="of the sampling (default 0.2)"),
+        argument("--turn-tokens", type=_count, help="most tokens of one turn (default 1000)"),
+        argument("--temperature", type=float, help="sampling temperature (default 0.2)"),
         argument("--alone", action="store_true", help="tell nothing of this notebook"),
         argument("--without", type=_parts, default=(), help=_WITHOUT_HELP),
         argument("--into", choices=("cells", "output"), help=_INTO_HELP),
     )
 
 
-_ADAPTER_HELP = "a .gguf adapter over the local model that was trained"
+_ADAPTER_HELP = "a .gguf adapter for the local model"
 _FILE_HELP = "data files, from the notebook's folder; on one line the question comes last, quoted"
 _WITHOUT_HELP = (
     "tell nothing of these parts of this notebook: variables, cells, files, earlier (the runs "

@@ -47,7 +47,7 @@ class DmJupyterApp(ExtensionApp):
     base_url = Unicode("", help="OpenAI-compatible endpoint; empty for a local model.").tag(
         config=True
     )
-    api_key_file = Unicode("", help="File that holds the endpoint's key.").tag(config=True)
+    api_key_file = Unicode("", help="File with the endpoint's key.").tag(config=True)
     model_idle_s = Float(600.0, help="How long an unused local model stays loaded.").tag(
         config=True
     )
@@ -64,7 +64,7 @@ class DmJupyterApp(ExtensionApp):
     history_dir = Unicode(help="Where runs are kept.").tag(config=True)
 
     training_file = Unicode(
-        "", help="JSONL file to which every run is added for training; empty: none is."
+        "", help="JSONL file to which every run is added for training; empty: off."
     ).tag(config=True)
 
     install_packages = Enum(

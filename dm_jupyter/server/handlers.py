@@ -87,7 +87,7 @@ class RunHandler(_RunServiceHandler):
     def delete(self, run_id: str) -> None:
         """Delete all that is kept of it; the notebook stays as it is."""
         if run_id in self.run_service.runs:
-            raise web.HTTPError(409, "the run goes on: stop it first")
+            raise web.HTTPError(409, "the run is still active: stop it first")
         try:
             self.run_service.history.delete(run_id)
         except KeyError:

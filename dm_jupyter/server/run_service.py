@@ -254,7 +254,7 @@ class RunService:
             send(Refused(run_id, "unknown", "this run is not kept any more"))
             return
         if run_id in self.runs:
-            send(Refused(run_id, "busy", "the run goes on: stop it first"))
+            send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return
         journal = self.open_notebooks.follow(summary.notebook_path, journal)
         try:
@@ -268,7 +268,9 @@ class RunService:
             path = self.history.summary(run_id).notebook_path
             self.runs.refuse_busy(path)
             if self.open_notebooks.is_elsewhere(path):
-                raise RefusedError("notebook", f"{path}: a link has taken its place; remove it")
+                raise RefusedError(
+                    "notebook", f"{path}: a link replaced the notebook. Remove the link"
+                )
             with self.runs.hold(path):
                 send(Phase(run_id, 0, "waiting for the kernel"))
                 kernel = await self.kernels.attach(await self.kernels.directory.kernel_of(path))

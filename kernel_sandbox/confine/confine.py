@@ -252,7 +252,7 @@ def _leave_group() -> None:
 
 
 def _failed(what: str, error: OSError) -> int:
-    os.write(2, f"{what} could not be made: {error}\n".encode())
+    os.write(2, f"could not create {what}: {error}\n".encode())
     return START_FAILED
 
 
@@ -334,10 +334,12 @@ def _layer(policy: ConfinementSpec) -> Layer:
     if policy.no_view:
         return Layer(name, LayerState(policy.no_view_state), policy.no_view)
     if not policy.layer:
-        return Layer(name, LayerState.REFUSED, "the system takes no layer above this folder")
+        return Layer(
+            name, LayerState.REFUSED, "the system does not support a layer above this folder"
+        )
     if not view.is_covered(policy.workspace):
         return Layer(name, LayerState.REFUSED, "there is no layer above the folder")
-    return Layer(name, LayerState.ACTIVE, "what is written is looked at before the folder has it")
+    return Layer(name, LayerState.ACTIVE, "writes are checked before they reach the folder")
 
 
 def _environment(policy: ConfinementSpec) -> Layer:

@@ -172,9 +172,9 @@ def _opening_fails(path: Path) -> int:
 def _hole(probe: Path, was_open: bool) -> str:
     """Return why the restriction does not work, by trying it; empty if it works."""
     if not was_open:
-        return f"not seen to hold: {probe} could not be read before either"
+        return f"not verified: {probe} could not be read before either"
     if _opening_fails(probe) != errno.EACCES:
-        return f"not seen to hold: {probe} can still be read"
+        return f"not effective: {probe} can still be read"
     threads = _thread_count()
     if threads == 1:
         return ""
@@ -195,7 +195,10 @@ def _thread_count() -> int:
 
 def _why(error: OSError) -> str:
     if error.errno == errno.E2BIG:
-        return f"{MAXIMUM_LAYERS} restrictions already stand, and the system takes no more (E2BIG)"
+        return (
+            f"{MAXIMUM_LAYERS} restrictions are already active, the most that the system allows "
+            "(E2BIG)"
+        )
     return f"the system refused it: {error}"
 
 

@@ -105,9 +105,11 @@ def _seen(threads: Mapping[str, Mapping[str, int]]) -> Layer:
             reason = f"thread {thread} still has {', '.join(held)}: drop them before it starts"
             return Layer("capabilities", LayerState.REFUSED, reason)
     if any(sets.get(_BOUNDING, 0) for sets in threads.values()):
-        reason = "holds none; the bounding set stays, for want of the right to drop it"
+        reason = "has no capabilities; the bounding set stays because dropping it needs a privilege"
         return Layer("capabilities", LayerState.ACTIVE, reason)
-    return Layer("capabilities", LayerState.ACTIVE, "holds none, and no program can bring one")
+    return Layer(
+        "capabilities", LayerState.ACTIVE, "has no capabilities, and no program can bring one"
+    )
 
 
 def become_subreaper() -> bool:

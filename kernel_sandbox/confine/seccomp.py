@@ -179,7 +179,9 @@ def _apply(
     if outcome > 0:
         return Layer(name, LayerState.REFUSED, f"thread {outcome} has another filter of its own")
     if not _is_seen(before, _filters()) or probe():
-        return Layer(name, LayerState.REFUSED, "the filter was accepted and not seen to hold")
+        return Layer(
+            name, LayerState.REFUSED, "the filter was accepted but was not seen to take effect"
+        )
     return Layer(name, LayerState.ACTIVE, "; ".join(filter(None, (reason, _CAVEATS.get(here)))))
 
 

@@ -79,16 +79,16 @@ _WEAKNESSES = (
     (
         ("pid_limit", "cgroup"),
         Weakness(
-            "How many processes a restricted kernel makes is only looked at from time to time "
-            "here: code that makes them fast enough can stop this machine.",
+            "On this machine, the process count of a restricted kernel is only polled. Code that "
+            "forks fast enough can freeze the machine.",
             f"Start it as an ordinary user, or give it a control group. {_NAMESPACES}",
         ),
     ),
     (
         ("workspace_layer",),
         Weakness(
-            "What restricted code overwrites, deletes or makes in the notebook's folder is there "
-            "at once here: a cell is judged by its text alone.",
+            "On this machine, restricted code changes the notebook's folder directly. A cell is "
+            "checked by its text alone.",
             _NAMESPACES,
             is_grave=False,
         ),

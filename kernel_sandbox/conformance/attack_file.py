@@ -85,12 +85,12 @@ def load_attacks(path: Path) -> tuple[Attack, ...]:
         try:
             attack = _parse(json.loads(line))
             if attack.id in attacks:
-                raise ValueError(f"the id {attack.id!r} is there twice")
+                raise ValueError(f"duplicate id {attack.id!r}")
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
         attacks[attack.id] = attack
     if not attacks:
-        raise ValueError(f"{path} holds no attack")
+        raise ValueError(f"{path} contains no attacks")
     return tuple(attacks.values())
 
 
@@ -130,7 +130,7 @@ def _check_code(name: str, code: str) -> None:
         try:
             ast.parse(code)
         except SyntaxError as error:
-            raise ValueError(f"{name} is no Python: {error}") from error
+            raise ValueError(f"{name} is not valid Python: {error}") from error
 
 
 def _is_fast(raw: Mapping[str, Any]) -> bool:

@@ -50,7 +50,7 @@ def opened(path: Path, folder: int | None = None) -> Iterator[int]:
                 raise OSError(error.errno, error.strerror, str(path)) from error
             os.close(above)
             if stat.S_ISLNK(os.fstat(place).st_mode):
-                raise OSError(errno.ELOOP, f"{name} is a link by now", str(path))
+                raise OSError(errno.ELOOP, f"{name} was replaced by a link", str(path))
         yield place
     finally:
         os.close(place)
@@ -86,7 +86,7 @@ def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[
         OSError: the path leads out, or a name on the way is missing, a link or not a folder.
     """
     if place.is_absolute() or ".." in place.parts or not place.name:
-        raise OSError(errno.EXDEV, "it would leave the folder", str(place))
+        raise OSError(errno.EXDEV, "the path leads out of the folder", str(place))
     here = os.dup(folder)
     try:
         for name in place.parent.parts:

@@ -227,7 +227,7 @@ async def write_files(
     @contextmanager
     def held(place: Path) -> Iterator[BinaryIO]:
         if place.is_absolute() or ".." in place.parts:
-            raise OSError("it would leave the folder")
+            raise OSError("the path leads out of the folder")
         yield io.BytesIO(contents[str(place)])
 
     openers = {Path(name): held for name in contents}

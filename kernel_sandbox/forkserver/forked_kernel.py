@@ -82,7 +82,7 @@ class ForkedKernel(WatchedKernel):
         finally:
             dying.cancel()
         if not channel.ready.done():
-            text = f"; its last words:\n{channel.log.strip()}" if channel.log.strip() else ""
+            text = f". Last output:\n{channel.log.strip()}" if channel.log.strip() else ""
             raise KernelStartError(f"the worker ended with status {self.exit_status}{text}")
         pid, layers = channel.ready.result()
         try:
@@ -90,7 +90,7 @@ class ForkedKernel(WatchedKernel):
         except OSError as error:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            raise KernelStartError(f"the worker can't be held on to: {error}") from error
+            raise KernelStartError(f"could not open a handle to the worker: {error}") from error
         self.kernel_pid = pid
         return layers
 

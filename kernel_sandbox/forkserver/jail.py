@@ -105,7 +105,7 @@ def _serve(connection: socket.socket) -> None:  # pragma: no cover (runs in the 
         try:
             answer = str(_make(ConfinementSpec.from_text(data.decode())))
         except OSError as error:
-            answer = f"the view of the files could not be made: {error}"
+            answer = f"could not create the view of the files: {error}"
         connection.send(answer.encode())
 
 

@@ -298,14 +298,14 @@ class Zygote(AsyncResource):
             return ""
         data = (self._folder.path / _LOG).read_bytes()[-_LOG_TAIL_BYTES:]
         text = data.decode("utf-8", "replace").strip()
-        return f"; its last words:\n{text}" if text else ""
+        return f". Last output:\n{text}" if text else ""
 
 
 def _refusal(error: OSError, size_bytes: int) -> str:
     if error.errno == errno.EMSGSIZE:
         return (
-            f"what the worker is told takes {size_bytes} bytes, more than the system sends at "
-            "once: give it fewer inputs, or shorter paths"
+            f"the worker's start request has {size_bytes} bytes, more than the system can send "
+            "at once. Use fewer inputs or shorter paths."
         )
     return f"the zygote does not take the request: {error}"
 

@@ -144,7 +144,7 @@ class LiveKernel(WatchedKernel):
         size = self._log.seek(0, 2)
         self._log.seek(max(0, size - _LOG_TAIL_BYTES))
         text = self._log.read().decode("utf-8", "replace").strip()
-        return f"; its last words:\n{text}" if text else ""
+        return f". Last output:\n{text}" if text else ""
 
     async def _await_death(self) -> None:
         await self.provisioner.wait()

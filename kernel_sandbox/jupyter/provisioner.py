@@ -71,7 +71,7 @@ class SandboxProvisioner(LocalProvisioner):
     file_bytes = Int(_DEFAULTS.file_bytes, help="Size of one file, bytes.").tag(config=True)
     disk_bytes = Int(_DEFAULTS.disk_bytes, help="Growth of its folders, bytes.").tag(config=True)
     packages = List(
-        Unicode(), help="Importable packages that the kernel may read wherever they lie."
+        Unicode(), help="Importable packages that the kernel may read, wherever they are installed."
     ).tag(config=True)
     overlay = Unicode(help="Folder of added packages that the kernel may import.").tag(config=True)
     network = Bool(False, help="Whether the kernel may reach the network.").tag(config=True)
@@ -92,9 +92,9 @@ class SandboxProvisioner(LocalProvisioner):
         Strictness.INTERACTIVE.value,
         help="How strictly kernels are confined; `off`: not at all.",
     ).tag(config=True)
-    stop_wait_s = Float(2.0, help="Time for a polite end before the kill, seconds.").tag(
-        config=True
-    )
+    stop_wait_s = Float(
+        2.0, help="Time for a graceful shutdown before the kernel is killed, seconds."
+    ).tag(config=True)
 
     def __init__(
         self, inputs: Sequence[Path] = (), private: Sequence[Path] = (), **kwargs: Any

@@ -282,8 +282,8 @@ class OverlayState:
         except FileNotFoundError:
             return cls()
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            what = f"{path} is no record of packages ({error!r})"
-            raise PackageError(f"{what}: remove the folder {path.parent}") from error
+            what = f"{path} is not a valid package record ({error!r})"
+            raise PackageError(f"{what}. Remove the folder {path.parent}") from error
 
     def write(self, path: Path) -> None:
         """Write the record atomically: a reader sees the old one or the new one.

@@ -52,7 +52,7 @@ class AllowList(Mapping[str, str]):
         """
         for name, requirement in requirements.items():
             if not (name.isidentifier() and isinstance(requirement, str)):
-                raise PackageError(f"the list of packages has an odd entry: {name!r}")
+                raise PackageError(f"the package list has an invalid entry: {name!r}")
             check_requirement(requirement)
         self._requirements = dict(requirements)
 

@@ -159,8 +159,8 @@ class RayNode:
             return SessionClosedError("the pool is closed")
         reason = str(error).strip().partition("\n")[0]
         self.lost = (
-            f"node {self.name} is lost, and with it the state of its trajectories: open them "
-            f"again, the pool goes on with the other nodes. Ray says: {reason}"
+            f"node {self.name} is lost, and so is the state of its trajectories. Open them "
+            f"again: the pool continues on the other nodes. Ray reports: {reason}"
         )
         self.lost_at = time.monotonic()
         self._kill()  # an actor that is only unreachable for now would keep its workers

@@ -110,8 +110,8 @@ class SandboxPool(AsyncResource):
             missing = shortcomings(self.settings.profile, backend.containment)
         if missing:
             raise ContainmentError(
-                f"this machine does not hold a worker's {'; '.join(missing)}. Ask for the profile "
-                "`interactive` to run all the same."
+                f"this machine can't restrict a worker's {'; '.join(missing)}. Use the profile "
+                "`interactive` to run anyway."
             )
 
     async def close(self) -> None:

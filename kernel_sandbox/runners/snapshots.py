@@ -297,7 +297,7 @@ class SnapshotTree(AsyncResource):
                 self.replayed_cells += len(missing)
                 notice = await history.replay(partial(self._run_in, state))
                 if not state.is_alive:
-                    raise KernelStartError(f"a state could not be built again. {notice}")
+                    raise KernelStartError(f"a state could not be rebuilt. {notice}")
                 return state, notice
             if ancestor.past is not None:
                 missing.append(ancestor.past)

@@ -37,8 +37,9 @@ def allow_open_files(least: int, wanted: int) -> None:
         used += sum(1 for _ in Path("/dev/fd").iterdir())
     if hard != resource.RLIM_INFINITY and used + least > hard:
         raise ContainmentError(
-            f"that many trajectories at once take {used + least} open files, and this process may "
-            f"have {hard}: ask for fewer (trajectories_at_once), or raise the limit (ulimit -Hn)"
+            f"{used + least} open files are needed for this many concurrent trajectories; the "
+            f"limit of this process is {hard}. Run fewer (trajectories_at_once) or raise the limit "
+            "(ulimit -Hn)."
         )
     target = used + max(least, wanted)
     if hard != resource.RLIM_INFINITY:

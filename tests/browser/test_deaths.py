@@ -55,7 +55,7 @@ def test_a_server_that_crashes_ends_the_run_and_loses_no_output(
     own_server.start()
     expect(lab.button("offline-banner")).to_have_count(0, timeout=60_000)
     lab.expect_run("failed")
-    expect(lab.run).to_contain_text("the server ended")
+    expect(lab.run).to_contain_text("the server stopped")
     document = lab.saved_document(cells=4, first="mine = 'never lost'")
     assert document.cells[3].source == "other = 2"
     lines = document.cells[2].outputs[0].text.splitlines()

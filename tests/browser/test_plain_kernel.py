@@ -80,7 +80,7 @@ def test_a_cell_that_fails_there_leaves_the_kernel_and_the_question(
     lab.wait_until_idle()
     _ask(lab)
     _continue(lab)
-    expect(lab.panel).to_contain_text("failed when it ran again in a restricted kernel")
+    expect(lab.panel).to_contain_text("failed when run again in a restricted kernel")
     expect(lab.composer).to_have_value(QUESTION)
     expect(lab.runs).to_have_count(0)
     expect(lab.button("kernel-status")).to_contain_text("Not restricted")

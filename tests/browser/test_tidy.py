@@ -58,4 +58,4 @@ def test_the_tidy_copy_opens_and_says_what_it_kept(answered: Lab) -> None:
 def test_a_notebook_without_an_answer_says_why_it_stays(lab: Lab) -> None:
     lab.page.evaluate("window.jupyterapp.commands.execute('dm-jupyter:tidy')")
     note = lab.page.locator(".Toastify__toast", has_text="can't be tidied")
-    expect(note).to_contain_text("holds no answer")
+    expect(note).to_contain_text("contains no answer")

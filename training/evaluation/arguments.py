@@ -169,7 +169,7 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--policy", "--model", dest="model", metavar="MODEL",
         help="local (default), a .gguf file, or a name at --base-url")  # fmt: skip
-    add("--adapter", type=Path, metavar="FILE", help="a .gguf adapter over the local model")
+    add("--adapter", type=Path, metavar="FILE", help="a .gguf adapter for the local model")
     add("--slots", type=positive,
         help="turns that a local model writes at the same time (default: 2)")  # fmt: skip
     add("--base-url", help="an OpenAI-compatible endpoint")

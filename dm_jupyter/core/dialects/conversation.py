@@ -135,5 +135,5 @@ def rendered(dialect: Dialect, turn: Turn, text: str) -> str:
     what = type(turn.action).__name__
     raise UnrenderableTurnError(
         f"{dialect.name} can't write this turn ({what}) so that it reads the same turn again: "
-        "what it says holds a mark of the dialect, or blanks around it"
+        "its text contains a mark of the dialect, or has blanks around it"
     )

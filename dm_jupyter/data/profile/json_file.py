@@ -148,7 +148,7 @@ def _document(source: Source, codec: str, data: object) -> TableProfile:
     layout = find_json_layout(data)
     if layout is None:
         raise DataFileError(
-            f"{source.name}: the JSON holds no list of records, so there is no table to read. "
+            f"{source.name}: the JSON contains no list of records, so there is no table to read. "
             "Load it with json.load and build a DataFrame from the part you need."
         )
     frame, code = _shortest(source, codec, data, layout)

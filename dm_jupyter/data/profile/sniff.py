@@ -156,7 +156,7 @@ def _packed_head(packed: Source) -> bytes:
     with reading(packed.name, f"the {packed.compression} file", way_out):
         head = packed.head(HEAD_BYTES)
     if not head:
-        raise DataFileError(f"{packed.name}: the compressed file holds nothing.")
+        raise DataFileError(f"{packed.name}: the compressed file is empty. Download it again.")
     return head
 
 
@@ -190,11 +190,12 @@ def _no_text(name: str, head: bytes, promised: str) -> DataFileError:
     count = nul_count(head)
     if count and not is_binary(head.replace(b"\0", b"")):
         return DataFileError(
-            f"{name}: {count:,} NUL bytes in what else looks like text, so it is damaged or no "
-            "text. Save it again where it comes from, or drop them: tr -d '\\000' < FILE > NEW"
+            f"{name}: the file looks like text but contains {count:,} NUL bytes, so it is damaged "
+            "or not text. Save it again where it comes from, or drop them: "
+            "tr -d '\\000' < FILE > NEW"
         )
     return DataFileError(
-        f"{name}: this is no text, and no kind of data file that can be read. Check that it "
+        f"{name}: this is neither text nor a supported data file. Check that it "
         f"is the right file, or download it again. {READABLE}"
     )
 

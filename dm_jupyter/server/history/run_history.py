@@ -28,7 +28,7 @@ from dm_jupyter.server.protocol.operations import SetExecution
 
 __all__ = ["Redaction", "RunHistory"]
 
-_CUT_OFF = "the server ended before the run did; ask again to go on"
+_CUT_OFF = "the server stopped during the run. Ask again to continue"
 _SHORTEST_SECRET = 8
 _SECRETS = re.compile(
     r"""(?x)

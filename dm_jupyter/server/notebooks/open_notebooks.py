@@ -303,7 +303,7 @@ class OpenNotebooks:
     async def _write(self, path: str) -> None:
         async with self._writing:
             if self.is_elsewhere(path):
-                _log.warning("%s is not written: a link has taken its place", path)
+                _log.warning("%s is not written: a link replaced the notebook", path)
                 return
             journals = self._journals(path)
             if not await write_file(self.contents, path, journals):

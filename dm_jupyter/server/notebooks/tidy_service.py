@@ -132,6 +132,6 @@ class TidyService:
                     return str(name)
         except OSError as error:
             raise NotebookError(
-                f"{wanted} can't be written ({error.strerror or error}); the notebook is as it was"
+                f"{wanted} can't be written ({error.strerror or error}); the notebook is unchanged"
             ) from error
         raise NotebookError(f"{wanted} can't be written: too many notebooks have that name")

@@ -200,11 +200,13 @@ describe('AnalystModel', () => {
       kind: 'refused',
       request_id: RUN,
       reason: 'busy',
-      message: 'the run goes on',
+      message: 'the run is still active',
       files: [],
       candidates: []
     });
-    expect(model.notebook(PATH).notices[0].text).toBe('the run goes on');
+    expect(model.notebook(PATH).notices[0].text).toBe(
+      'the run is still active'
+    );
   });
 
   it('reopens a past run, and follows its undoing', () => {

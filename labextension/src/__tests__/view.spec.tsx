@@ -1133,7 +1133,7 @@ describe('PanelView', () => {
     await settle();
     none('dm-status');
     none('dm-copy');
-    expect(one('dm-run').textContent).toContain('something broke');
+    expect(one('dm-run').textContent).toContain('an unexpected error occurred');
     expect(one('dm-retry').textContent).toBe('Ask again');
     expect(one('dm-meter').title).toBe('10 s · 1 step');
   });

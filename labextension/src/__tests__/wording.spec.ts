@@ -84,7 +84,7 @@ describe('stopWords', () => {
     ['budget', '(20000 tokens)'],
     ['cancelled', 'was stopped'],
     ['void', 'another model'],
-    ['fault', 'something broke: 20000 tokens. Ask again']
+    ['fault', 'an unexpected error occurred: 20000 tokens. Ask again']
   ])('says what happened: %s', (stop, words) => {
     const run = runOf(
       runClosed({ seq: 2, stop, answer: null, detail: '20000 tokens' })

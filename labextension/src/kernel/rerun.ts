@@ -84,7 +84,7 @@ async function runAgain(
   const failed = (reason: string) =>
     new Error(
       trans.__(
-        'cell [%1] failed when it ran again in a restricted kernel (%2). The notebook keeps its own kernel, with all variables.',
+        'cell [%1] failed when run again in a restricted kernel (%2). The notebook keeps its own kernel, with all variables.',
         count,
         reason.slice(0, REASON_CHARS)
       )

@@ -88,11 +88,11 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
     default:
       return detail
         ? trans.__(
-            'There is no answer, because something broke: %1. Ask again; if it happens once more, look into the server’s log.',
+            'There is no answer, because an unexpected error occurred: %1. Ask again; if it happens once more, look into the server’s log.',
             detail.replace(/\.$/, '')
           )
         : trans.__(
-            'There is no answer, because something broke. Ask again; if it happens once more, look into the server’s log.'
+            'There is no answer, because an unexpected error occurred. Ask again; if it happens once more, look into the server’s log.'
           );
   }
 }

@@ -192,7 +192,7 @@ async def test_who_waits_for_others_is_told_how_many_and_that_its_turn_has_come(
     assert words == [
         f"waiting for {name}: 2 questions before yours",
         f"waiting for {name}: 1 question before yours",
-        f"your turn: {name} reads the question",
+        f"{name} is reading the question",
     ]
 
 

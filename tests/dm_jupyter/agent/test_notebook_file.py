@@ -32,11 +32,11 @@ def test_a_notebook_is_read_with_the_bytes_of_its_file(tmp_path: Path) -> None:
     ("text", "why"),
     [
         (None, "can't be read: No such file or directory"),
-        ("a,b\n1,2\n", r"is no notebook \(JSONDecodeError\)"),
-        ("[]", r"is no notebook \(AttributeError\)"),
-        ("[" * 100_000, r"is no notebook \(RecursionError\)"),
-        (json.dumps({**EMPTY, "cells": 5}), "is no notebook of format 4"),
-        (json.dumps({**EMPTY, "nbformat": 3}), "is no notebook of format 4"),
+        ("a,b\n1,2\n", r"is not a notebook \(JSONDecodeError\)"),
+        ("[]", r"is not a notebook \(AttributeError\)"),
+        ("[" * 100_000, r"is not a notebook \(RecursionError\)"),
+        (json.dumps({**EMPTY, "cells": 5}), "is not in notebook format 4"),
+        (json.dumps({**EMPTY, "nbformat": 3}), "is not in notebook format 4"),
     ],
     ids=["none", "no JSON", "a list", "deep", "no cells", "format 3"],
 )

@@ -135,7 +135,7 @@ async def test_an_output_that_differs_is_named_and_the_old_ones_stay(place: Path
     assert (tidied.is_same, tidied.differs) == (False, "[3]")
     document = _read(tidied)
     assert document.cells[3].outputs[0].text == "40\n"
-    assert "cell [3] showed something else when it ran again" in document.cells[-1].source
+    assert "cell [3] gave a different output when run again" in document.cells[-1].source
     assert len(_sources(tidied)) == 3
 
 
@@ -192,7 +192,7 @@ async def test_a_file_elsewhere_is_read_only_where_it_is_named(
     ("source", "why"),
     [
         ("1 / 0", "ZeroDivisionError"),
-        ("import os\nos.kill(os.getpid(), 9)", "failed when it ran again"),
+        ("import os\nos.kill(os.getpid(), 9)", "failed when run again"),
     ],
     ids=["raises", "dies"],
 )
@@ -227,7 +227,7 @@ async def test_a_full_disk_leaves_no_half_of_a_notebook(
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(NotebookError, match="No space left on device") as caught:
         await tidy(place, TidySettings(), lambda _: None)
-    assert "work.ipynb is as it was" in str(caught.value)
+    assert "work.ipynb is unchanged" in str(caught.value)
     assert sorted(path.name for path in place.parent.iterdir()) == ["sales.csv", "work.ipynb"]
 
 
@@ -261,7 +261,7 @@ def test_the_last_answer_counts_unless_a_run_is_named() -> None:
     )  # fmt: skip
     first = outline_of(document, run_id="a")
     assert (first.question.source, len(first.cells)) == ("## First?", 1)
-    with pytest.raises(NotebookError, match="holds no answer"):
+    with pytest.raises(NotebookError, match="contains no answer"):
         outline_of(document, run_id="unknown")
 
 

@@ -166,7 +166,7 @@ def test_several_tries_are_told_and_the_notebook_holds_one(folder: Path) -> None
         done = _ask(folder, "people.csv", QUESTION, "--tries", "3", *_at(endpoint))
     notebook = folder / "people-analysis.ipynb"
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{SAID}\ntries that agree: 2 of 2\nnotebook: {notebook}\n"
+    assert done.out == f"{SAID}\nattempts that agree: 2 of 2\nnotebook: {notebook}\n"
     document, _ = _read(notebook)
     assert [cell.cell_type for cell in document.cells] == ["markdown", "code", "markdown"]
     assert not list(_refuge(folder).iterdir())
@@ -178,9 +178,9 @@ def test_tries_that_differ_are_shown(folder: Path) -> None:
     others = ["There are 4 people.", "There are 5 people."]
     with ScriptedEndpoint([COUNT, COUNT, SAID, others[0], COUNT, others[1]]) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, "--tries", "3", *_at(endpoint))
-    assert "tries that agree: 1 of 3\n" in done.out
-    assert "another try says: " in done.out
-    assert "no two tries agree" in done.err
+    assert "attempts that agree: 1 of 3\n" in done.out
+    assert "another attempt answered: " in done.out
+    assert "no two attempts agree" in done.err
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_an_adapter_that_can_not_be_used_is_named_with_the_way_out(folder: Path)
         assert str(folder / name) in done.err
     done = _ask(folder, "people.csv", QUESTION, "--adapter", "a.gguf", "--model", "gpt-99")
     assert done.code == 2
-    assert "'gpt-99' is none. `dm-jupyter model list` lists them" in done.err
+    assert "'gpt-99' is not one. `dm-jupyter model list` lists them" in done.err
 
 
 @pytest.mark.slow

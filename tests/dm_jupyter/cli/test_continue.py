@@ -115,7 +115,7 @@ def test_a_cell_that_fails_is_named_and_nothing_is_asked(folder: Path) -> None: 
     before = notebook.read_bytes()
     outcome = _refused(folder, "--continue", "work.ipynb")
     assert outcome.code == 6
-    assert "cell [2] of work.ipynb failed when it ran again: ZeroDivisionError" in outcome.err
+    assert "cell [2] of work.ipynb failed when run again: ZeroDivisionError" in outcome.err
     assert notebook.read_bytes() == before
 
 
@@ -138,16 +138,16 @@ def test_cells_reach_no_file_beside_the_notebooks_folder(folder: Path) -> None: 
         _write(folder / "below" / "work.ipynb", _ran(f"text = open('{name}').read()", 1))
         outcome = _refused(folder, "--continue", "below/work.ipynb")
         assert outcome.code == 6
-        assert "cell [1] of work.ipynb failed when it ran again" in outcome.err
+        assert "cell [1] of work.ipynb failed when run again" in outcome.err
 
 
 @pytest.mark.parametrize(
     ("content", "says"),
     [
         (None, "can't be read"),
-        ("a,b\n1,2\n", "is no notebook"),
-        ('{"cells": 5, "nbformat": 4}', "is no notebook"),
-        ('{"worksheets": [], "nbformat": 3, "nbformat_minor": 0}', "open it in Jupyter"),
+        ("a,b\n1,2\n", "is not a notebook"),
+        ('{"cells": 5, "nbformat": 4}', "is not in notebook format 4"),
+        ('{"worksheets": [], "nbformat": 3, "nbformat_minor": 0}', "Open it in Jupyter"),
     ],
 )
 def test_what_is_no_notebook_is_refused(
@@ -177,7 +177,7 @@ def test_a_notebook_that_changes_meanwhile_is_left_as_it_is(notebook: Path) -> N
         endpoint.next_answer = next_answer  # type: ignore[method-assign]
         outcome = _ask(notebook.parent, "--continue", "work.ipynb", QUESTION, *_at(endpoint))
     assert outcome.code == 6
-    assert "was changed by somebody else meanwhile" in outcome.err
+    assert "was changed by someone else in the meantime" in outcome.err
     assert notebook.read_text() == text
     refuge = next((notebook.parent / "t").glob("work-*.ipynb"))
     assert any("len(people)" in cell.source for cell in nbformat.read(refuge, as_version=4).cells)

@@ -143,8 +143,8 @@ def test_what_a_machine_leaves_open_is_said(machine: dict[str, Any]) -> None:
     _, report = _report()
     _, text = _run()
     processes, writes, names = report["weaknesses"]
-    assert "can stop this machine" in processes
-    assert "overwrites, deletes" in writes
+    assert "can freeze the machine" in processes
+    assert "changes the notebook's folder directly" in writes
     assert "modes, dates and attributes" in names
     assert all(line in text for line in report["weaknesses"])
 
@@ -171,7 +171,7 @@ def test_a_kernel_that_can_not_work_is_a_blocker(
     ("models", "words", "helps"),
     [
         (["tiny-2", "big"], "has no model tiny, but tiny-2, big", "--model tiny-2"),
-        ([], "has no model tiny, but none at all", ""),
+        ([], "has no model tiny. It lists no models.", ""),
         (401, "refuses the key", "export DM_JUPYTER_API_KEY"),
         (503, "answers 503", "--model tiny"),
     ],

@@ -75,7 +75,7 @@ async def test_a_profile_that_is_too_long_is_not_passed_on_in_part(tmp_path: Pat
     async with ProfileReader(replace(READING, output_bytes=256 * 1024)) as reader:
         profile = await reader.profile(_wide(tmp_path / "wide.csv", 4_000))
     assert profile.tables == ()
-    assert "takes more than 256 KiB" in profile.warnings[0]
+    assert "its profile is larger than 256 KiB" in profile.warnings[0]
 
 
 async def test_a_reader_that_dies_is_said_and_the_next_file_is_read(
@@ -113,7 +113,7 @@ async def test_a_file_that_became_a_link_is_not_followed(
     link = tmp_path / "sales.csv"
     link.symlink_to(secret)
     monkeypatch.setattr(profile_reader, "check_file", lambda path, name: None)
-    with pytest.raises(DataFileError, match="a link has taken its place"):
+    with pytest.raises(DataFileError, match="it was replaced by a link"):
         await reader.profile(link)
 
 

@@ -75,7 +75,7 @@ async def test_no_answer_says_why() -> None:
         (StopReason.TURN_LIMIT, "2 turns", "the run reached its limit of 2 turns"),
         (StopReason.VOID, "", "the model wrote neither code nor an answer"),
         (StopReason.FAULT, "nothing answers", "nothing answers"),
-        (StopReason.FAULT, "", "something broke"),
+        (StopReason.FAULT, "", "an unexpected error occurred"),
         (StopReason.CANCELLED, "", "the run was stopped"),
         (StopReason.CANCELLED, "why", "the run was stopped: why"),
     ],

@@ -42,7 +42,7 @@ def test_what_the_kernel_is_not_kept_from_is_said_before_the_first_cell() -> Non
     assert not list(shown(RunStarted(replace(START, containment=held.to_json()))))
     weak = held.with_layers(Layer(name, LayerState.ABSENT) for name in ("pid_limit", "cgroup"))
     (line,) = shown(RunStarted(replace(START, containment=weak.to_json())))
-    assert "can stop this machine" in line.data["text/plain"]
+    assert "can freeze the machine" in line.data["text/plain"]
 
 
 def _bundle(text: str) -> Bundle:

@@ -446,7 +446,7 @@ def test_what_a_link_has_replaced_before_the_start_is_neither_read_nor_written(p
     (base / name).symlink_to(secret)
     done = confine_in_child(policy, base, dict(os.environ))
     assert done.returncode == confine.START_FAILED
-    assert f"link by now: '{base / name}" in done.stderr
+    assert f"was replaced by a link: '{base / name}" in done.stderr
 
 
 @pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
@@ -570,5 +570,5 @@ def test_a_view_that_can_not_be_built_ends_the_process_with_its_words(places):
     broken = replace(policy, readable={"/no/such/input": "/no/such/input"})
     done = confine_in_child(broken, places.workspace, dict(os.environ))
     assert done.returncode == confine.START_FAILED
-    assert "the view of the files could not be made" in done.stderr
+    assert "could not create the view of the files" in done.stderr
     assert "/no/such/input" in done.stderr

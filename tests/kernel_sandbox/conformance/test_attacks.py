@@ -349,9 +349,9 @@ GOOD = {"id": "1", "name": "n", "code": "x", "wrapped": True, "expect": ["BLOCKE
         (json.dumps({**GOOD, "wall_s": 0}), "wall_s must be positive"),
         (json.dumps({**GOOD, "expect": ["GONE"]}), "expect must list some of BLOCKED"),
         (json.dumps({**GOOD, "expect": []}), "expect must list some of BLOCKED"),
-        (json.dumps({**GOOD, "code": "if"}), "code is no Python"),
-        (json.dumps({**GOOD, "then": "if"}), "then is no Python"),
-        (json.dumps(GOOD), "the id '1' is there twice"),
+        (json.dumps({**GOOD, "code": "if"}), "code is not valid Python"),
+        (json.dumps({**GOOD, "then": "if"}), "then is not valid Python"),
+        (json.dumps(GOOD), "duplicate id '1'"),
     ],
 )
 def test_a_malformed_line_is_named(tmp_path, line, reason):
@@ -365,7 +365,7 @@ def test_a_malformed_line_is_named(tmp_path, line, reason):
 def test_a_file_may_say_which_attacks_are_fast(tmp_path):
     path = tmp_path / "some.jsonl"
     path.write_text("\n")
-    with pytest.raises(ValueError, match="holds no attack"):
+    with pytest.raises(ValueError, match="contains no attacks"):
         load_attacks(path)
     slow = {**GOOD, "id": "2", "expect": ["KILLED"]}
     told = {**GOOD, "id": "3", "fast": False, "given": True, "why": "w"}

@@ -403,7 +403,7 @@ async def test_a_system_that_takes_no_layer_is_reported(folder, monkeypatch):
         layer = kernel.containment.get("workspace_layer")
         assert (layer.state.value, layer.reason) == (
             "refused",
-            "the system takes no layer above this folder",
+            "the system does not support a layer above this folder",
         )
         await kernel.run("open('x.csv', 'w').write('x')")
         assert (folder / "x.csv").exists()

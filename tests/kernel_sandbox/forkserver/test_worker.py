@@ -620,7 +620,7 @@ async def test_a_zygote_that_does_not_come_up_says_why(monkeypatch):
     with pytest.raises(KernelStartError, match="not ready"):
         await Zygote(()).__aenter__()
     monkeypatch.undo()
-    with pytest.raises(KernelStartError, match=r"(?s)last words.*TypeError"):
+    with pytest.raises(KernelStartError, match=r"(?s)Last output:.*TypeError"):
         await Zygote((".relative",)).__aenter__()
     with pytest.raises(KernelStartError, match="could not be started"):
         await Zygote(("\ud800",)).__aenter__()

@@ -377,7 +377,7 @@ async def test_a_node_that_joins_is_used_and_one_that_dies_is_told(pool, cluster
         task = asyncio.create_task(there.run(ENDLESS))
         await begun(folder)
         cluster.remove_node(joined, allow_graceful=False)
-        with pytest.raises(NodeLostError, match=r"node .* is lost, .* open them again"):
+        with pytest.raises(NodeLostError, match=r"node .* is lost, .* Open them again"):
             await task
         with pytest.raises(NodeLostError):
             await branch.run("1")

@@ -230,7 +230,7 @@ except ContainmentError as error:
     ("soft", "hard", "said"),
     [
         (256, 4096, "True\n(512, 576)\n\n"),
-        (256, 1024, "this process may have 1024: ask for fewer"),
+        (256, 1024, "the limit of this process is 1024. Run fewer"),
     ],
 )
 async def test_a_pool_makes_room_for_its_open_files_or_refuses(soft, hard, said):

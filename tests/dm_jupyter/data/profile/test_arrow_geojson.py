@@ -129,5 +129,5 @@ def test_text_with_and_without_a_mark_stays_readable(tmp_path, monkeypatch, code
 def test_an_unknown_signature_is_never_read_as_csv(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(DataFileError, match=r"NUL bytes|no text"):
+    with pytest.raises(DataFileError, match=r"NUL bytes|neither text nor"):
         profile_file(path)

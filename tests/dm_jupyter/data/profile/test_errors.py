@@ -105,7 +105,7 @@ def test_foreign_content(tmp_path, content, words):
 def test_noise_is_no_table(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(random.Random(3).randbytes(5000))
-    with pytest.raises(DataFileError, match="no text"):
+    with pytest.raises(DataFileError, match="neither text nor a supported data file"):
         profile_file(path)
 
 

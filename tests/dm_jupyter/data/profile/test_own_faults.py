@@ -37,7 +37,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
     ".ods": pd.read_excel,
     ".sqlite": lambda path: list(sqlite3.connect(path).execute("PRAGMA schema_version")),
 }
-ARGUED = ("unpack to", "holds no list of records", "0 bytes", "NUL bytes")
+ARGUED = ("unpack to", "contains no list of records", "0 bytes", "NUL bytes")
 """Refusals of our own: a bomb, JSON that is no table, nothing at all, text that is none."""
 
 

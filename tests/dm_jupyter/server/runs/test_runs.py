@@ -608,4 +608,4 @@ async def test_the_server_shuts_down_politely_and_a_crash_loses_nothing(
         document = server.document(path)
     assert document.cells[1].outputs[0]["text"] == "before\n"
     assert (listed[0]["run_id"], listed[0]["stop"]) == (run_id, "fault")
-    assert "server ended" in messages[-1]["detail"]
+    assert "server stopped" in messages[-1]["detail"]
