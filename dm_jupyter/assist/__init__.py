@@ -1,1 +1,1 @@
-"""All help for a model: advice, critique, grounding. What is on is `core.assistance`."""
+"""All help for a model: advice, critique, grounding. `core.assistance` says which rules are on."""

@@ -1,9 +1,10 @@
-"""Advice that some questions and files need and that would lead all others astray.
+"""Advice that some questions and files need and that would mislead all others.
 
-A small model does what its prompt speaks of. Told of missing values whatever the file was, the
-local one dropped rows in 31 of 32 first cells, 23 of them of files in which nothing was missing.
-Told only where values are missing and the question speaks of them, it was right on three of eight
-questions about files with gaps; told wherever values are missing, on five.
+A small model does what its prompt mentions. When advised on missing values for every file, the
+local model dropped rows in 31 of 32 first cells. In 23 of these, the file had no missing values.
+Eight questions were about files with gaps. The model answered three of them correctly if the advice
+also required a question about missing values. With the advice for every file with gaps, it answered
+five correctly.
 """
 
 from __future__ import annotations
@@ -44,20 +45,21 @@ _COUNTS_GAPS = re.compile(
     r"|\b(?:not|never) (?:recorded|measured|known)\b",
     re.IGNORECASE,
 )
-"""A question for gaps: a model that is told how to drop them drops them first, and finds none."""
+"""A question about gaps: a model advised how to drop them drops them first, and finds none."""
 _POPULATION = re.compile(r"population (?:standard deviation|std|variance)", re.IGNORECASE)
 
 
 def advised(trajectory: Trajectory) -> Trajectory:
-    """Returns the trajectory with the advice that its task needs, where its help has advice.
+    """Return the trajectory with the advice that its task needs, if that rule is on.
 
-    What kind of request it is has an advice of its own, of the rule `ending`.
+    The kind of request has its own advice, of the rule `ending`.
 
-    Where the task speaks of a test, the code that loads the data imports scipy's statistics, too,
-    and matplotlib's plots where it asks for a chart; not where a table of the person has that name.
+    If the task mentions a test, the code that loads the data also imports scipy's statistics. If it
+    asks for a chart, the code imports matplotlib's plots. A table of the person with the same name
+    prevents the import.
 
     Args:
-        trajectory: no step is taken yet, or it was advised before.
+        trajectory: without a step yet, or advised before.
     """
     data_context, dialect = trajectory.data_context, dialect_named(trajectory.dialect)
     ending = _ENDINGS.get(trajectory.kind, "")
@@ -75,7 +77,7 @@ def advised(trajectory: Trajectory) -> Trajectory:
 
 
 def _importing(data_context: DataContext, line: str, name: str) -> DataContext:
-    """The same with an import in its loading code, unless a table of the person has that name."""
+    """Return it with an import in its loading code, unless a table of the person has that name."""
     preamble = data_context.preamble
     if name in data_context.variables or line in preamble:
         return data_context
@@ -83,16 +85,16 @@ def _importing(data_context: DataContext, line: str, name: str) -> DataContext:
 
 
 def needs_scipy(task: Task) -> bool:
-    """Whether a task speaks of a test or another statistic that scipy computes."""
+    """Whether a task mentions a test or another statistic that scipy computes."""
     words = _words(task)
     return bool(_TEST.search(words) or _STATISTIC.search(words))
 
 
 def advice_on(task: Task, data_context: DataContext) -> tuple[str, ...]:
-    """Returns the names of the prompts that help with a task, in their order.
+    """Return the names of the prompts that help with a task, in their order.
 
     Args:
-        task: what is asked.
+        task: the task.
         data_context: what is known of the data files.
     """
     words = _words(task)

@@ -1,9 +1,9 @@
-"""What a cell does to the kernel that other cells can notice: names, objects, files, settings.
+"""The effects of a cell that other cells can notice: names, objects, files, settings.
 
-Read from the cell's text, never by running it. Where the text leaves doubt, the answer is the one
-that keeps more cells: an unknown method called for nothing may change its object, code that is no
-plain Python may do anything. Not covered: what only shows at run time, such as two names of one
-table that a library has made; whoever leaves cells out runs the rest again and compares.
+They are read from the cell's text, never by running it. In doubt, the result is the one that keeps
+more cells. An unknown method whose value is unused may change its object, and code that is not
+plain Python may do anything. Not covered: effects visible only at run time, such as two names of
+one table that a library has created. A caller that leaves cells out reruns the rest and compares.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _WRITES = re.compile(
 _CHANGES = re.compile(
     "append|extend|insert|pop|popitem|clear|update|add|discard|setdefault|sort|reverse|send|close"
 )
-"""Methods that change what they are called on."""
+"""Methods that change their object."""
 _CHANGES_TOO = re.compile(
     r"(?:partial_)?fit\w*|train|set_\w+|add_\w+|execute\w*|commit|connect|register\w*|shuffle|seed"
 )
-"""Methods that change their object even where their value is used."""
+"""Methods that change their object even if their value is used."""
 _SETS = re.compile(
     r"set\w*|seed|use|\w*filter|filterwarnings|simplefilter|chdir|update|append|insert|register\w*"
     r"|rc|rcdefaults|theme|enable|disable|reset\w*|config\w*|context|options|putenv|basicConfig"
 )
-"""Functions of modules that change what all cells after them share."""
+"""Functions of modules that change state shared by all later cells."""
 _UNKNOWABLE = frozenset({"exec", "eval", "globals", "locals", "__import__", "get_ipython"})
 _IN_PLACE = re.compile("shuffle|heap\\w+|insort\\w*")
-"""Imported functions that change what they are given."""
+"""Imported functions that change their arguments."""
 _MAGIC = re.compile(r"^\s*(?:%|!)")
 _READS_FILES = re.compile(
     r"read\w*|load\w*|open\w*|connect|glob\w*|listdir|scandir|iterdir|run_sql"
 )
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SAVES_BESIDE = frozenset({"run_sql"})
-"""Functions of our own that keep what they show in a file as well, which the call names."""
+"""Our own functions that also save what they show in a file, which the call names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,53 +65,53 @@ class EarlierCell:
 
     source: str
     is_whole: bool = True
-    """Whether it ran to its end; of another, nobody knows which names it has bound."""
+    """Whether it ran to its end; otherwise it is unknown which names it has bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a cell takes from the cells before it, and leaves to those after."""
+    """What a cell reads from earlier cells, and leaves for later ones."""
 
     reads: frozenset[str] = frozenset()
     """Names that must have a value before it runs."""
     binds: frozenset[str] = frozenset()
-    """Names that it gives a new value in any case: what they were before is gone."""
+    """Names that it always gives a new value, so the earlier value is gone."""
     may_bind: frozenset[str] = frozenset()
-    """Names that it binds on some ways through it."""
+    """Names that it binds on some paths through it."""
     changes: frozenset[str] = frozenset()
     """Names whose objects it changes in place, or may."""
     shared: tuple[frozenset[str], ...] = ()
-    """Groups of names that may be of one object once it has run."""
+    """Groups of names that may refer to one object once it has run."""
     names_files: frozenset[str] = frozenset()
-    """The last parts of all texts that it names: any of them may be a file."""
+    """The last parts of all its string constants: any of them may be a file."""
     writes: frozenset[str] = frozenset()
-    """The last parts of the names of files that it writes; `*` where the text does not say."""
+    """The last parts of the names of files that it writes; `*` if the text does not say."""
     makes_files: bool = False
-    """Whether it writes files by a call that is there for that."""
+    """Whether it writes files by a call made for that purpose."""
     reads_files: bool = False
     """Whether it may read a file."""
     sets: bool = False
-    """Whether it changes what all cells share: options, seeds, the folder, the screen's magics."""
+    """Whether it changes shared state: options, seeds, the folder, the screen's magics."""
     is_opaque: bool = False
-    """Whether it may do anything: no plain Python, or code made at run time."""
+    """Whether it may do anything: not plain Python, or code created at run time."""
 
 
 @dataclass(slots=True)
 class KnownNames:
-    """What the cells before one have defined."""
+    """Names that earlier cells have defined."""
 
     functions: dict[str, Effects] = field(default_factory=dict)
-    """What each function does where it is called; of a class, what all of its methods do."""
+    """Effects of a call of each function; for a class, those of all its methods."""
     modules: set[str] = field(default_factory=set)
-    """Names of modules, and of what was imported from them."""
+    """Names of modules, and of objects imported from them."""
 
 
 def effects_of(source: str, known: KnownNames) -> Effects:
-    """Returns what a cell takes and leaves.
+    """Return the effects of a cell.
 
     Args:
         source: of the cell; lines that begin with `%` or `!` count as settings.
-        known: from the cells before it; what this one defines is added.
+        known: from the cells before it; the definitions of this one are added.
     """
     plain = [line for line in source.splitlines() if not _MAGIC.match(line)]
     has_magic = len(plain) < len(source.splitlines())
@@ -128,7 +128,7 @@ def effects_of(source: str, known: KnownNames) -> Effects:
 
 @dataclass(slots=True)
 class _Flow:
-    """Follows the statements of one cell, or of one function."""
+    """A walk through the statements of one cell, or of one function."""
 
     known: KnownNames
     reads: set[str] = field(default_factory=set)
@@ -143,7 +143,7 @@ class _Flow:
     is_opaque: bool = False
 
     def effects(self, bound: set[str], *, has_magic: bool = False) -> Effects:
-        """What was found, once all statements were taken."""
+        """Return what was found, once all statements were processed."""
         return Effects(
             frozenset(self.reads),
             frozenset(bound),
@@ -159,7 +159,7 @@ class _Flow:
         )
 
     def run(self, body: Iterable[ast.stmt], bound: set[str]) -> set[str]:
-        """Takes the statements in turn; returns the names that are bound after them in any case."""
+        """Process the statements in turn; return the names that are always bound after them."""
         for statement in body:
             bound = self._take(statement, bound)
         return bound
@@ -179,7 +179,7 @@ class _Flow:
         return self._take_plain(statement, bound)
 
     def _take_plain(self, statement: ast.stmt, bound: set[str]) -> set[str]:
-        """Takes a statement that is no block, or one whose block runs once in any case."""
+        """Process a statement that is not a block, or whose block always runs once."""
         names = set[str]()
         match statement:
             case ast.With() | ast.AsyncWith():
@@ -258,7 +258,7 @@ class _Flow:
     def _define(
         self, made: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, bound: set[str]
     ) -> set[str]:
-        """Takes a function or a class; what its code does happens where it is called."""
+        """Process a function or a class; the effects of its code occur where it is called."""
         for node in made.decorator_list:
             self._look(node, bound)
         inside = _Flow(KnownNames({**self.known.functions}, {*self.known.modules}))
@@ -285,7 +285,7 @@ class _Flow:
         return bound | {made.name}
 
     def _target(self, target: ast.expr | None, value: ast.expr, bound: set[str]) -> set[str]:
-        """Takes what is assigned to; returns the names that are bound by it."""
+        """Process the target of an assignment; return the names that it binds."""
         match target:
             case ast.Name(id=name):
                 roots = source_names(value) - {name}
@@ -307,21 +307,21 @@ class _Flow:
         return set()
 
     def _touch(self, node: ast.expr) -> None:
-        """Takes note that what an expression names is changed in place."""
+        """Record that the object an expression names is changed in place."""
         root = root_name(node)
         if root is not None:
             self.changes.add(root)
             self.sets |= root in self.known.modules
 
     def _aug(self, target: ast.expr, bound: set[str]) -> None:
-        """Takes `+=` and the like, which read their target and may change it in place."""
+        """Process `+=` and the like, which read their target and may change it in place."""
         self._touch(target)
         if isinstance(target, ast.Name):
             self.may_bind.add(target.id)
             self.reads |= {target.id} - bound
 
     def _look(self, node: ast.AST | None, bound: set[str]) -> None:
-        """Takes note of what an expression reads, and of the calls in it."""
+        """Record what an expression reads, and the calls in it."""
         if node is None:
             return
         for name in loaded_names(node) - bound:
@@ -338,7 +338,7 @@ class _Flow:
                     self._call(one)
 
     def _name(self, name: str, bound: set[str]) -> None:
-        """Takes what a function does for done where its name is used."""
+        """Record the effects of a function wherever its name is used."""
         self.is_opaque |= name in _UNKNOWABLE and name not in bound
         called = self.known.functions.get(name)
         if called is None:
@@ -394,7 +394,7 @@ class _Flow:
             self._change(value)
 
     def _call_for_nothing(self, call: ast.Call) -> None:
-        """Takes a call whose value nobody uses: of an unknown method, it is for what it changes."""
+        """Process a call whose value is unused; an unknown method then counts as a change."""
         match call.func:
             case ast.Attribute(value=value, attr=name) if not LOOKS.fullmatch(name):
                 if root_name(value) not in self.known.modules and not _WRITES.fullmatch(name):

@@ -1,4 +1,4 @@
-"""What expressions and statements name: for those who follow values from cell to cell."""
+"""The names in expressions and statements, to follow values from cell to cell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 _NOT_AGAIN = frozenset({"open", "input", "exec", "eval", "next", "setattr", "delattr", "iter"})
 HARMLESS = frozenset(dir(builtins)) - _NOT_AGAIN | {"display"}
-"""Functions that change nothing that they are given."""
+"""Functions that do not change their arguments."""
 LOOKS = re.compile(
     "head|tail|sample|info|describe|memory_usage|value_counts|unique|nunique|is\\w+|not(?:na|null)"
     "|sum|prod|mean|median|mode|std|var|sem|skew|kurt\\w*|min|max|count|size|quantile|corr\\w*|cov"
@@ -39,18 +39,18 @@ LOOKS = re.compile(
     "|total_seconds|isoformat|day_name|month_name|normalize|floor|ceil|score|predict\\w*|summary"
     "|most_common|exists|glob|rglob|stat|read\\w*|fetch\\w*|dot|equals|compare"
 )
-"""Methods that give something and leave their object as it is."""
+"""Methods that return something and leave their object unchanged."""
 _SHARES = re.compile("get\\w*|pop|values|items|view|pipe|sub\\w*|add_\\w+|twin[xy]|first|last")
-"""Methods whose value may be part of their object, or lead back to it."""
+"""Methods whose value may be part of their object, or refer back to it."""
 
 
 def given_to(call: ast.Call) -> list[ast.expr]:
-    """The arguments of a call, those with a name too."""
+    """Return the arguments of a call, including keyword arguments."""
     return [*call.args, *(word.value for word in call.keywords)]
 
 
 def root_name(node: ast.expr) -> str | None:
-    """The name that a chain of attributes, items and calls begins with."""
+    """Return the name that a chain of attributes, items and calls begins with."""
     while True:
         match node:
             case ast.Attribute(value=inner) | ast.Subscript(value=inner) | ast.Starred(value=inner):
@@ -64,7 +64,7 @@ def root_name(node: ast.expr) -> str | None:
 
 
 def source_names(node: ast.expr) -> set[str]:
-    """The names whose objects an expression may give, or something that leads to them."""
+    """Return the names whose objects an expression may return, or refer to."""
     match node:
         case ast.Name(id=name):
             return {name}
@@ -84,7 +84,7 @@ def source_names(node: ast.expr) -> set[str]:
 
 
 def stored_names(node: ast.AST) -> set[str]:
-    """The names that code binds, but for those of its comprehensions."""
+    """Return the names that code binds, except those of its comprehensions."""
     names: set[str] = set()
     match node:
         case ast.Import(names=found) | ast.ImportFrom(names=found):
@@ -101,7 +101,7 @@ def stored_names(node: ast.AST) -> set[str]:
 
 
 def loaded_names(node: ast.AST) -> set[str]:
-    """The names that an expression reads, but for those of its comprehensions and lambdas."""
+    """Return the names that an expression reads, except those of its comprehensions and lambdas."""
     inner = {
         one.id if isinstance(one, ast.Name) else one.arg
         for part in ast.walk(node)
@@ -118,20 +118,20 @@ def loaded_names(node: ast.AST) -> set[str]:
 
 
 def is_inplace(call: ast.Call) -> bool:
-    """Whether a call says something of `inplace`."""
+    """Whether a call passes `inplace`."""
     return any(word.arg == "inplace" for word in call.keywords)
 
 
 def last_part(text: str) -> str:
-    """The last part of a text, as of a path."""
+    """Return the last part of a text, read as a path."""
     return PurePath(text[:400]).name
 
 
 def named_files(nodes: Iterable[ast.expr]) -> set[str]:
-    """The last parts of the texts that look like names of files; `*` too where one is put together.
+    """Return the last parts of texts that look like file names, with `*` if a name is computed.
 
     Args:
-        nodes: what a call is given that writes files.
+        nodes: the arguments of a call that writes files.
     """
     inside = [one for node in nodes for one in ast.walk(node)]
     texts = {

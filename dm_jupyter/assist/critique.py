@@ -1,8 +1,8 @@
-"""What speaks against a cell that worked, or an answer that lacks its chart, file or sections.
+"""Objections to a cell that worked, or to an answer that lacks its chart, file or sections.
 
-Once in a run each, it is sent back with the reason. An answer may also be of another kind than its
-format says. A format says in words what stands in each bracket: `@p[p_value] where "p_value" is a
-number between 0 and 1`. Only what it says beyond doubt is held against a value.
+Each is sent back once per run, with the reason. An answer may also have another type than its
+format requires. A format describes the content of each bracket in words: `@p[p_value] where
+"p_value" is a number between 0 and 1`. Only unambiguous requirements are checked.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PROMPTS = (
     "critique_no_file",
     "critique_no_sections",
 )
-"""Names of the prompts it uses."""
+"""Names of the prompts that this module uses."""
 _QUOTE = "[\"“'‘]([^\"“”'‘’\n]{1,80})[\"”'’]"
 _QUOTED = re.compile(_QUOTE)
 _MORE_NAMES = re.compile(rf"(?:,? (?:and )?{_QUOTE})*")
@@ -42,11 +42,11 @@ _ORDER = " (a test gives the statistic first, then the p-value)"
 
 
 def critique_of(trajectory: Trajectory, answer: str | None) -> tuple[Finding, ...]:
-    """Returns why a cell that ran without an error should be written again, or nothing.
+    """Return why a cell that ran without an error should be rewritten; empty if nothing is wrong.
 
     Args:
         trajectory: the run before the cell.
-        answer: the closed-form answer that it printed, if it did.
+        answer: the closed-form answer that it printed, if any.
     """
     if not trajectory.assists.answer_form:
         return ()
@@ -64,13 +64,13 @@ def critique_of(trajectory: Trajectory, answer: str | None) -> tuple[Finding, ..
 def unfinished(
     trajectory: Trajectory, answer: str, *, has_figure: bool, has_file: bool
 ) -> Finding | None:
-    """Returns what an answer lacks of what was asked for; `None` for nothing, or told before.
+    """Return what an answer lacks of the request; `None` if nothing, or if already reported.
 
     Args:
         trajectory: the run before the answer.
-        answer: what the model states.
-        has_figure: whether a cell has drawn one.
-        has_file: whether a cell has saved one.
+        answer: the answer of the model.
+        has_figure: whether a cell has drawn a figure.
+        has_file: whether a cell has saved a file.
     """
     told = (finding.rule for step in trajectory.steps for finding in step.findings)
     match trajectory.kind:
@@ -86,27 +86,27 @@ def unfinished(
 
 
 def has_sections(answer: str) -> bool:
-    """Whether an answer is parted by headings, as a report is."""
+    """Whether an answer is divided by headings, as a report is."""
     return len(_HEADING.findall(answer)) > 1
 
 
 class Misfit(NamedTuple):
-    """A value that is not of the kind asked for."""
+    """A value that is not of the requested type."""
 
     tag: str
     """The name of the answer."""
     wanted: str
-    """The kind, in words."""
+    """The requested type, in words."""
     value: str
-    """Cut where it is long."""
+    """The value, cut if it is long."""
 
 
 def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[Misfit, ...]:
-    """Returns the values that are not of the kind asked for, each once.
+    """Return the values that are not of the requested type, each once.
 
     Args:
         answer_format: the format of the question.
-        values: what was printed, by name.
+        values: the printed values, by name.
     """
     found = []
     for name, placeholder in find_answers(answer_format):
@@ -120,7 +120,7 @@ def misfits(answer_format: str, values: Mapping[str, str]) -> tuple[Misfit, ...]
 
 
 def _clause(answer_format: str, placeholder: str) -> str:
-    """What the format says of a placeholder, from its quoted name to the end of the sentence."""
+    """Return the format's text about a placeholder, from its quoted name to the sentence end."""
     for quoted in _QUOTED.finditer(answer_format):
         rest = placeholder.removeprefix(quoted[1])
         is_meant = not rest or (rest != placeholder and rest.lstrip().startswith("("))
@@ -133,7 +133,7 @@ def _clause(answer_format: str, placeholder: str) -> str:
 
 
 def _unmet(clause: str, value: str) -> str:
-    """What the clause asks for, where the value is something else."""
+    """Return what the clause requires, if the value does not meet it; else empty."""
     if choice := _CHOICE.search(clause):
         options = _QUOTED.findall(clause, choice.end())
         if len(options) > 1:

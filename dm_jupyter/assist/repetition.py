@@ -1,7 +1,6 @@
-"""Notices a model that says the same over and over, as small ones do: no need to wait.
+"""Detection of a model that repeats itself endlessly, as small ones do, to save the wait.
 
-Equal rows of a table or a matrix say something each time; only where nothing else comes any more
-are they a circle.
+Equal rows of a table or a matrix are data. They count as a loop only after many copies.
 """
 
 from __future__ import annotations
@@ -14,27 +13,32 @@ _TIMES = 3
 _MAX_PERIOD = 16
 _MIN_CHARS = 120
 _COMMENTS_CHARS = 200
-"""Of comments alone: a block of that length is clear the second time."""
+"""Length of a block of comments that already counts as a loop at its second copy."""
 _ALIKE = 5
 _ALIKE_CHARS = 40
-"""So many comments in a row that begin with the same words lead to no code."""
+"""Common first characters of consecutive comments that lead to no code."""
 _LINE_CHARS = 400
-"""Of a line that does not end, so much must be copies of one piece."""
+"""Last characters of an unfinished line that must be copies of one piece."""
 _PIECE_CHARS = 130
 _MOST_ROWS = 40
-"""Of a table, as many equal rows, or blocks of rows, may follow each other."""
+"""Rows of a table that count as a loop if they are equal, or equal blocks of rows."""
 _FIELDS = re.compile(r"[^,;\t|(){}=]*(?:[,;\t][^,;\t|(){}=]*){2,}")
 _NUMBERS = re.compile(r"(?=.*\d)[\d\s.,;:eE+\-()\[\]{}]*(?:nan|NaN|None|NA)?[\d\s.,;()\[\]{}]*")
 _FIELD_WORDS = 6
 
 
 def is_looping(text: str) -> bool:
-    """Returns whether the text ends in a circle.
+    """Return whether the text ends in a loop.
 
-    That is: three copies of the same lines, 120 characters or more; two of the same comments, 200
-    or more each; five comments in a row that begin with the same 40 characters; or a line that
-    goes on with the same piece. Up to sixteen lines may recur; a line counts once it has ended. Of
-    rows of a table, 40 or more must be copies.
+    A loop is one of these:
+
+    - three copies of the same lines, 120 characters or more
+    - two copies of the same comments, 200 characters or more each
+    - five consecutive comments that begin with the same 40 characters
+    - 40 or more rows of a table that are copies
+    - an unfinished line that keeps repeating one piece
+
+    Up to sixteen lines may recur. Except in the last case, a line counts once it has ended.
     """
     *lines, last = text.split("\n")
     lines = lines[-_TIMES * _MAX_PERIOD :]

@@ -1,4 +1,4 @@
-"""From the line of a magic to a request."""
+"""Parsing of a magic's line and cell into a request."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Request", "request_from", "takes_arguments"]
 F = TypeVar("F", bound=Callable[..., Any])
 _Part = Literal["variables", "cells", "files", "earlier"]
 _NOTEBOOK: tuple[_Part, ...] = get_args(_Part)
-"""What the model is told of the notebook, where a cell asks."""
+"""Parts of the notebook that the model is shown when a cell asks."""
 
 _EXAMPLE = """
 Examples::
@@ -35,7 +35,7 @@ Examples::
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person asked for; options that were not given are `None`."""
+    """A person's request; options that were not given are `None`."""
 
     question: str
     files: tuple[str, ...]
@@ -50,15 +50,15 @@ class Request:
     turn_tokens: int | None = None
     temperature: float | None = None
     into: Literal["cells", "output"] | None = None
-    """`None` tries cells first, unless an option is for the output alone."""
+    """Where the analysis goes; `None` tries cells first, unless an option needs the output."""
     without: tuple[_Part, ...] = ()
-    """What of the notebook around the question the model is not told."""
+    """Parts of the surrounding notebook that the model is not shown."""
 
     @property
     def for_output_alone(self) -> tuple[str, ...]:
-        """The options that were given and that cells of their own do not take.
+        """The given options that an analysis in new cells does not support.
 
-        There the server's settings count, no answer comes back, and no key is handed on.
+        There the server's settings apply, no answer is returned, and no key is passed on.
         """
         given = {
             "--format": self.answer_format,
@@ -74,8 +74,8 @@ class Request:
 
 
 def takes_arguments(magic: F) -> F:
-    """Gives a magic its parser, and its documentation the list of options."""
-    ipython: Any = magic_arguments  # it has no types
+    """Add the parser to a magic, and the list of options to its documentation."""
+    ipython: Any = magic_arguments  # untyped
     for option in reversed(_options(ipython.argument)):
         magic = option(magic)
     magic = ipython.kwds(epilog=_EXAMPLE)(magic)
@@ -83,7 +83,7 @@ def takes_arguments(magic: F) -> F:
 
 
 def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -> Request:
-    """Returns what a line and, in the form with two `%`, a cell ask for.
+    """Return the request of a line and, in the form with two `%`, of the cell below it.
 
     Raises:
         UsageError: an option or a quote is wrong, or there is no question.
@@ -122,7 +122,7 @@ def request_from(parser: argparse.ArgumentParser, line: str, cell: str | None) -
 
 
 def _model(given: argparse.Namespace) -> str | None:
-    """The model's name, with the adapter as a part of it; `None` where neither was given.
+    """Return the model's name including the adapter; `None` if neither was given.
 
     Raises:
         UsageError: the adapter has no local model below it.

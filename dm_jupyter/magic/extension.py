@@ -1,4 +1,4 @@
-"""Loading the extension: the magic, the transformer that awaits it, its faults in one line."""
+"""Loading of the extension: the magic, the transformer that awaits it, one-line faults."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ E = TypeVar("E", bound=BaseException)
 
 
 def load(shell: InteractiveShell) -> None:
-    """Registers `%analyze` and `%%analyze`."""
+    """Register `%analyze` and `%%analyze`."""
     unload(shell)
-    register: Any = shell.register_magic_function  # its types leave out the shell
+    register: Any = shell.register_magic_function  # its annotations omit the shell
     register(_magic(shell), "line_cell", _NAME)
     shell.input_transformers_post.append(_AwaitCalls(shell))
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Takes back what `load` did, if it did."""
+    """Undo `load`, if it was called."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop(_NAME, None)
     transformers = shell.input_transformers_post
@@ -47,18 +47,18 @@ def unload(shell: InteractiveShell) -> None:
 
 
 class _AwaitCalls:
-    """Puts `await` before what IPython made of each of our magics.
+    """An input transformer that puts `await` before the translated call of each of our magics.
 
-    Doing so last leaves IPython its own reading of the cell (is it complete, is it a help call, is
-    something assigned), and the history the text as it was typed.
+    It runs last, so IPython still parses the cell itself: completeness, help calls and assignments.
+    The history keeps the text as it was typed.
     """
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = shell
 
     def __call__(self, lines: list[str]) -> list[str]:
-        """Returns the lines of a cell with the calls awaited."""
-        if not self._shell.autoawait:  # the magic itself says what to do
+        """Return the lines of a cell with the calls awaited."""
+        if not self._shell.autoawait:  # the magic itself reports what to do
             return lines
         return [_CALL.sub(r"\1await \2", line) for line in lines]
 
@@ -69,7 +69,7 @@ def _magic(shell: InteractiveShell) -> Callable[..., Awaitable[ShownAnswer | Han
         """Ask data files a question; the value of the cell is the answer.
 
         %%analyze takes the question from the lines below it, %analyze from the end of its line.
-        A model writes cells, a restricted kernel runs them; check what you are told.
+        A model writes cells and a restricted kernel runs them. Check the answers.
         """
         parser: Any = analyze.parser  # type: ignore[attr-defined]
         with _faults_in_one_line():
@@ -90,7 +90,7 @@ async def _answer(shell: InteractiveShell, request: Request) -> ShownAnswer | Ha
     from dm_jupyter.magic.inline import answer_here  # noqa: PLC0415
 
     with _faults_in_one_line():
-        task = None  # a restricted kernel does not see every file that the other side does
+        task = None  # a restricted kernel does not see every file that the server sees
         if not _is_restricted():
             alive = alive_from_text(
                 "" if "variables" in request.without else variables_text(shell.user_ns)
@@ -125,13 +125,13 @@ async def _answer(shell: InteractiveShell, request: Request) -> ShownAnswer | Ha
 
 
 def _is_restricted() -> bool:
-    """Whether this process is itself a restricted kernel."""
+    """Whether this process is a restricted kernel."""
     return RUN_DIR_VARIABLE in os.environ and OFF_VARIABLE not in os.environ
 
 
 @contextmanager
 def _faults_in_one_line() -> Iterator[None]:
-    """Lets the faults of the block, and its cancellation, through with one line to show."""
+    """Re-raise the faults of the block, and its cancellation, with a one-line traceback."""
     try:
         yield
     except (DmJupyterError, SandboxError) as fault:

@@ -1,20 +1,26 @@
-"""Hands a question to whoever shows the notebook, who writes the analysis into its cells.
+"""Hand-off of a question to the listener of the notebook, which writes the analysis into its cells.
 
-This side opens the comm `dm-jupyter` with `question`, `files` (as they were written), `folder`
-(what they are relative to), `cell_id` (`None` where the client names no cells), `request_id`,
-`options` (the model's name, where one was given), `variables` (as a kernel tells them that is asked
-for them) and `withheld` (what of the notebook the model is not told). The other side
-says `{"kind": "seen"}` at once, this side `{"kind": "waits"}`: only then the other side begins, and
-this side never works on the question itself. The other side then answers with one message,
-`{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`, however long it takes to
-start. Then this side closes the comm with `{"kind": "received"}`, or with `{"kind": "abandoned"}`
-where nobody has seen it or no answer comes: that question must not be worked on any more.
+This side opens the comm `dm-jupyter` with these fields:
 
-A page that does not know the comm closes it. That says nothing of a server that listens too, so
-the comm is kept open here.
+- `question`, `request_id`
+- `files`: as they were written; `folder`: what they are relative to
+- `cell_id`: `None` if the client names no cells
+- `options`: the model's name, if one was given
+- `variables`: in the form in which a kernel reports them when asked
+- `withheld`: the parts of the notebook that the model is not shown
 
-All of it can be forged by code in the kernel, so the other side trusts none of it. A key never
-goes this way.
+The other side sends `{"kind": "seen"}` at once, this side `{"kind": "waits"}`. Only then does the
+other side begin, and this side never works on the question itself. The other side then answers with
+one message, `{"kind": "accepted", "run_id": …}` or `{"kind": "refused", "message": …}`, however
+long it takes to start. Finally this side closes the comm with `{"kind": "received"}`. If nobody has
+seen the question or no answer arrives, it closes with `{"kind": "abandoned"}`, and the question
+must be dropped.
+
+A page that does not know the comm closes it. A server may still be listening, so this side keeps
+the comm open.
+
+Code in the kernel can forge all of it, so the other side trusts none of it. A key is never sent
+over the comm.
 """
 
 from __future__ import annotations
@@ -36,17 +42,17 @@ from dm_jupyter.magic.arguments import Request
 __all__ = ["Handoff", "hand_over"]
 
 _SEEN_S = 2.0
-"""So long a listener has to say that it has seen the question."""
+"""Time a listener has to confirm that it has seen the question."""
 _PATIENT_TRIES = 5
-"""How often a kernel asks that can't answer itself: whoever listens may still be starting."""
+"""Attempts of a kernel that can't answer itself: the listener may still be starting."""
 _ANSWER_S = 120.0
-"""So long a question that was seen waits for its answer."""
+"""Time a question that was seen waits for its answer."""
 _KINDS = ("accepted", "refused")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Handoff:
-    """An analysis that goes on in other cells; it has no answer of its own."""
+    """An analysis that continues in other cells; it has no answer of its own."""
 
     run_id: str
 
@@ -60,7 +66,7 @@ class Handoff:
 async def hand_over(
     shell: InteractiveShell, request: Request, *, is_patient: bool = False
 ) -> Handoff | None:
-    """Returns the hand-off once it is accepted, `None` when nobody listens.
+    """Hand a question over; return the hand-off once accepted, `None` if nobody listens.
 
     Args:
         shell: of the cell that asks.
@@ -68,7 +74,7 @@ async def hand_over(
         is_patient: whether to ask several times, because nobody else can work on it.
 
     Raises:
-        DmJupyterError: whoever listens refused, or took the question and did not answer.
+        DmJupyterError: the listener refused, or took the question and did not answer.
     """
     if getattr(shell, "kernel", None) is None:
         return None
@@ -85,10 +91,10 @@ async def hand_over(
 
 
 class _Asking:
-    """One comm, from its opening to its end."""
+    """One comm, from opening to close."""
 
     def __init__(self, question: dict[str, Any]) -> None:
-        """Asks.
+        """Open the comm with the question.
 
         Args:
             question: what is sent.
@@ -100,10 +106,10 @@ class _Asking:
         self._comm.on_close(lambda _: self._keep_open())
 
     async def answer(self) -> Mapping[str, Any] | None:
-        """Returns the answer; `None` when nobody has seen the question.
+        """Return the answer; `None` if nobody has seen the question.
 
         Raises:
-            DmJupyterError: it was seen, and no answer came.
+            DmJupyterError: it was seen, and no answer arrived.
         """
         word = "abandoned"
         try:
@@ -129,12 +135,12 @@ class _Asking:
             return None
 
     def _hear(self, content: Any) -> None:
-        """Takes a message, in whichever thread the kernel reads its channels."""
+        """Receive a message, in whichever thread the kernel reads its channels."""
         if isinstance(content, Mapping) and content.get("kind") in ("seen", *_KINDS):
             self._loop.call_soon_threadsafe(self._heard.put_nowait, content)
 
     def _keep_open(self) -> None:
-        """Somebody does not know the target: others may."""
+        """Keep the comm open after one listener rejected the target; others may know it."""
         self._comm._closed = False
         get_comm_manager().register_comm(self._comm)
 
@@ -148,7 +154,7 @@ def _question(shell: InteractiveShell, request: Request) -> dict[str, Any]:
         "request_id": uuid.uuid4().hex,
         "options": {"model": request.model} if request.model else {},
         "withheld": list(request.without),
-        # The kernel is busy with this cell, so nobody could ask it for them.
+        # The kernel is busy with this cell, so nobody can ask it for the variables.
         "variables": "" if "variables" in request.without else variables_text(shell.user_ns),
     }
 

@@ -1,10 +1,10 @@
-"""What a restricted kernel or a model wrote, made fit for a page that trusts its outputs.
+"""Outputs of a restricted kernel or a model, made safe for a page that trusts its outputs.
 
-The output of a cell that a person ran is trusted: JupyterLab runs scripts in it, in a page that
-may do all that the person may. What comes out of a restricted kernel would leave it that way.
+The output of a cell that a person ran is trusted. JupyterLab runs scripts in it, in a page with all
+the rights of the person. The output of a restricted kernel could escape that way.
 
 Covered: scripts, event handlers, links that run code, and pictures fetched from elsewhere, which
-could carry data away. Not covered: what a text says; a person can be lied to.
+could exfiltrate data. Not covered: the content of a text; it can lie to a person.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _LINK = re.compile(r"\](?=[(:\[])")
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.DOTALL)
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 _TABLE = {"table": 'border="1" class="dataframe"'}
-"""What Jupyter draws the tables of pandas by."""
+"""Attributes by which Jupyter styles the tables of pandas."""
 _IMAGES = ("image/png", "image/jpeg", "image/gif")
 _DOLLAR = "<span>\\$</span>"
-"""The backslash keeps it from the markdown renderer, the element from the one of formulas."""
+"""A literal dollar sign: the backslash stops the markdown renderer, the element the formulas."""
 _BREAK = "\u200b"
-"""A space of no width: invisible, and enough to make a tag or a link plain text."""
+"""A zero-width space: invisible, and enough to make a tag or a link plain text."""
 
 
 def harmless_markdown(text: str) -> str:
-    """Returns markdown whose HTML, links and pictures are shown as they are written.
+    """Return markdown whose HTML, links and pictures are shown as they are written.
 
-    Sums of money stay what they are: in notebooks a pair of dollar signs would make a formula.
+    Amounts of money stay text; in notebooks a pair of dollar signs would start a formula.
     """
     inert = _LINK.sub(f"]{_BREAK}", _TAG_START.sub(f"<{_BREAK}", harmless_text(text)))
     if inert.count("$") < 2:
@@ -45,7 +45,7 @@ def harmless_markdown(text: str) -> str:
 
 
 def fenced(source: str, language: str) -> str:
-    """Returns code as a block of markdown that it can't end itself."""
+    """Return code as a fenced markdown block that the code can't close."""
     longest = max((len(run) for run in re.findall(r"`+", source)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{source}\n{fence}"
@@ -54,10 +54,10 @@ def fenced(source: str, language: str) -> str:
 def harmless_bundle(
     data: Mapping[str, Any], metadata: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns what of a rich output may be shown, and the size of its pictures.
+    """Return the parts of a rich output that may be shown, and the size of its pictures.
 
-    Of HTML, tables and plain formatting are kept; media types that are not known to be inert are
-    left out, and named where nothing else is left.
+    Tables and plain formatting of HTML are kept. Media types that are not known to be inert are
+    left out, and named if nothing else is left.
     """
     shown: dict[str, Any] = {}
     sizes: dict[str, Any] = {}

@@ -1,8 +1,8 @@
 """An analysis whose thoughts, cells and outputs are the outputs of the one cell that asked.
 
-The model is told of the kernel that asks: its variables and the cells that ran in it. The question
-gets copies of the variables: the person's own are never changed, and what can't be copied is not
-told. The value of the cell is the answer.
+The model is shown the variables of the asking kernel and the cells that ran in it. The analysis
+works on copies of the variables. The person's own are never changed, and the model is not shown
+what can't be copied. The value of the cell is the answer.
 """
 
 from __future__ import annotations
@@ -76,16 +76,16 @@ def _dm_jupyter_load():
         except Exception:
             pass  # of a class that is not there
 """
-_as_json: Any = nbformat.writes  # it has no types
+_as_json: Any = nbformat.writes  # untyped
 
 
 async def answer_here(
     shell: InteractiveShell, task: Task, request: Request, notice: str = ""
 ) -> ShownAnswer:
-    """Works on the task in this process, shows the work, and returns the answer.
+    """Work on the task in this process, show the work, and return the answer.
 
     Args:
-        shell: shows it.
+        shell: displays the work.
         task: the question and its files.
         request: the options.
         notice: a line to show first.
@@ -93,7 +93,7 @@ async def answer_here(
     Raises:
         DmJupyterError: an option is wrong, a file can't be read, or the model can't be reached.
         SandboxError: the restricted kernel can't start.
-        asyncio.CancelledError: interrupted; what has been shown stays.
+        asyncio.CancelledError: interrupted; shown outputs stay.
     """
     await refuse_archives(task)
     choice = model_choice(request.model, request.base_url, request.api_key_file)
@@ -120,7 +120,7 @@ async def answer_here(
 
 @contextmanager
 def _copies(shell: InteractiveShell, request: Request, chars: int) -> Iterator[Copies | None]:
-    """The person's variables and cells, unless the question goes without both."""
+    """Yield copies of the person's variables and cells; `None` if both are withheld."""
     if {"variables", "cells"} <= set(request.without):
         yield None
         return
@@ -151,7 +151,7 @@ def _settings(request: Request) -> AnalysisSettings:
 
 @asynccontextmanager
 async def _live(pane: Pane, progress: Progress, notice: str) -> AsyncIterator[None]:
-    """Keeps the line of progress up to date for as long as the block lasts."""
+    """Keep the progress line up to date for as long as the block lasts."""
     pane.progress(progress.line())
     if notice:
         pane.add(faint(notice))
@@ -171,9 +171,9 @@ async def _tick(pane: Pane, progress: Progress) -> None:
 
 @contextmanager
 def _interrupt_cancels() -> Iterator[None]:
-    """Makes an interrupt cancel the task of the cell, in a terminal as in a notebook.
+    """Make an interrupt cancel the task of the cell, in a terminal as in a notebook.
 
-    A terminal would leave the task, and the kernel it holds, behind in a loop that stands still.
+    A terminal would leave the task and its kernel behind in a stopped event loop.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -192,7 +192,7 @@ def _interrupt_cancels() -> Iterator[None]:
 
 
 class Copies:
-    """Copies of a shell's variables for a kernel of their own; implements `Surroundings`."""
+    """Copies of a shell's variables for another kernel; implements `Surroundings`."""
 
     document: Any = None
     content: bytes | None = None
@@ -200,12 +200,12 @@ class Copies:
     def __init__(
         self, shell: InteractiveShell, chars: int, withheld: Sequence[PartKind] = ()
     ) -> None:
-        """Copies what can be copied.
+        """Copy what can be copied.
 
         Args:
             shell: whose variables and cells they are.
-            chars: the most that the model is told of them.
-            withheld: what it is not told; variables that are withheld are not copied either.
+            chars: the most characters that the model is shown of them.
+            withheld: parts it is not shown; withheld variables are not copied either.
         """
         self._chars = chars
         self._withheld = withheld
@@ -222,7 +222,7 @@ class Copies:
         return {_FILE: self._file}
 
     async def revive(self, kernel: KernelSession) -> str:
-        """Makes the copies variables of the kernel; returns what the model is told of them.
+        """Load the copies into the kernel as variables; return what the model is shown of them.
 
         Args:
             kernel: an empty one.
@@ -236,12 +236,12 @@ class Copies:
         )
 
     def close(self) -> None:
-        """Removes the file of copies."""
+        """Remove the file of copies."""
         self._folder.cleanup()
 
 
 def _copied(namespace: Mapping[str, Any], alive: Alive) -> dict[str, bytes]:
-    """The pickle of each variable that is told, as far as there is room; the last made first."""
+    """Return the pickle of each described variable, the newest first, up to the size limit."""
     told = [str(one["name"]) for one in (*reversed(alive.tables), *reversed(alive.values))]
     copies: dict[str, bytes] = {}
     left = _MOST_BYTES
@@ -259,7 +259,7 @@ def _copied(namespace: Mapping[str, Any], alive: Alive) -> dict[str, bytes]:
 
 
 def _cells_of(shell: InteractiveShell) -> list[NotebookCell]:
-    """The cells that ran, but for those that ask the analyst, with the values that they gave."""
+    """Return the cells that ran, with their values, except those that ask the analyst."""
     history = shell.history_manager
     if history is None:
         return []
@@ -277,23 +277,23 @@ class ShownAnswer:
     """An analysis that has ended, with an answer or without."""
 
     trajectory: Trajectory
-    """All that was sampled and run, and why it ended."""
+    """Everything that was sampled and run, and why it ended."""
     _document: Any = field(compare=False)
     """The executed notebook."""
 
     @property
     def text(self) -> str:
-        """The answer as the model stated it, with all digits; empty when there is none."""
+        """The answer as the model stated it, with all digits; empty if there is none."""
         return self.trajectory.answer or ""
 
     @property
     def values(self) -> dict[str, str]:
-        """Each `@name[value]` of the answer, as `--format` asks for them."""
+        """Each `@name[value]` of the answer, as requested by `--format`."""
         return dict(find_answers(self.text))
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """The cells that were run, as the model wrote them."""
+        """The cells that ran, as the model wrote them."""
         return tuple(
             step.turn.action.source
             for step in self.trajectory.steps
@@ -301,10 +301,10 @@ class ShownAnswer:
         )
 
     def to_notebook(self, path: str | PathLike[str] | None = None) -> Any:
-        """Returns the executed notebook, an nbformat document, and writes it if asked to.
+        """Return the executed notebook, an nbformat document, and write it if `path` is given.
 
         Args:
-            path: the .ipynb file to write; one that is there is replaced.
+            path: the .ipynb file to write; an existing one is replaced.
 
         Raises:
             NotebookError: the file can't be written.
@@ -325,7 +325,7 @@ class ShownAnswer:
         return f"<Answer {self.text!r}, cells run: {len(self.cells)}>"
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
-        is_inside = len(printer.stack) > 1  # of a list or another object
+        is_inside = len(printer.stack) > 1  # a list or another object
         printer.text(repr(self) if is_inside else harmless_text(str(self)))
 
     def _repr_markdown_(self) -> str:

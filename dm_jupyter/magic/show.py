@@ -1,4 +1,4 @@
-"""The events of a run as bundles to display, and a cell's outputs while a run adds to them."""
+"""The events of a run as display bundles, and a cell's outputs while a run adds to them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _STREAM_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """One output: media types to contents."""
+    """One output: contents by media type."""
 
     data: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 def shown(event: Event) -> Iterator[Bundle]:
-    """Yields what an event adds to the outputs of the cell."""
+    """Yield what an event adds to the outputs of the cell."""
     match event:
         case RunStarted(trajectory):
             yield from map(faint, warnings_of(trajectory))
@@ -59,12 +59,12 @@ def shown(event: Event) -> Iterator[Bundle]:
 
 
 def faint(text: str) -> Bundle:
-    """Returns a line of lesser weight."""
+    """Return a line in a small, faint style."""
     return _line(text, "opacity: 0.65; font-size: 90%")
 
 
 class Progress:
-    """Counts what a run has used so far."""
+    """The state of a run and its usage so far."""
 
     def __init__(self) -> None:
         self._started = time.monotonic()
@@ -73,11 +73,11 @@ class Progress:
         self._trajectory: Trajectory | None = None
 
     def waits_for(self, what: str) -> None:
-        """Says what is being waited for before the run begins."""
+        """Set what is being waited for before the run begins."""
         self._doing = what
 
     def note(self, event: Event) -> None:
-        """Takes an event into account."""
+        """Update the state from an event."""
         match event:
             case RunStarted(trajectory):
                 self._trajectory, self._doing = trajectory, "thinking"
@@ -94,7 +94,7 @@ class Progress:
                 self._trajectory = trajectory
 
     def line(self) -> str:
-        """What the run does, and what it has used."""
+        """Return what the run is doing, and what it has used."""
         if self._trajectory is None:
             return f"{self._doing} · {self._seconds():.0f} s"
         turn = self._trajectory.turns + 1
@@ -102,7 +102,7 @@ class Progress:
         return f"{self._doing} · turn {turn} · {tokens} tokens · {self._seconds():.0f} s"
 
     def ending(self) -> str:
-        """What the run has used in the end; empty when it never began."""
+        """Return what the run used in total; empty if it never began."""
         run = self._trajectory
         if run is None or not run.turns:
             return ""
@@ -116,7 +116,7 @@ class Progress:
 
 
 def _outcome(result: CellResult) -> Iterator[Bundle]:
-    """The outputs as they came, then the error and what was cut, in one piece."""
+    """Yield the outputs in order, then the error and what was cut as one line, then the facts."""
     errors = tuple(output for output in result.outputs if isinstance(output, CellError))
     for output in result.outputs:
         yield from _output(output)
@@ -135,7 +135,7 @@ def _output(output: Output) -> Iterator[Bundle]:
 
 
 def _remark(step: Step) -> Iterator[Bundle]:
-    """Why a turn that ran no cell did not end the run."""
+    """Yield why a turn that ran no cell did not end the run."""
     match step.turn.action:
         case Void():
             yield faint("the model wrote neither code nor an answer")
@@ -160,41 +160,41 @@ def _line(text: str, style: str) -> Bundle:
 
 
 class Pane(Protocol):
-    """Where a run is shown. Called by `inline.py`, in the task of the cell."""
+    """The display of a run. Called by `inline.py`, in the task of the cell."""
 
     def add(self, bundle: Bundle) -> None:
-        """Adds an output below the others."""
+        """Add an output below the others."""
         ...
 
     def progress(self, line: str) -> None:
-        """Shows a line below all outputs, instead of the one before."""
+        """Show a line below all outputs, in place of the previous one."""
         ...
 
     def close(self, ending: str) -> None:
-        """Takes the progress away; leaves the ending in its place, unless it is empty."""
+        """Replace the progress line with the ending; remove it if the ending is empty."""
         ...
 
 
 class NotebookPane:
-    """Shows a run in a notebook.
+    """The display of a run in a notebook.
 
-    The last output is always the line of progress. What is added takes its place, and a new line
-    follows below: in the end nothing is left over, in the browser as in a saved file.
+    The last output is always the progress line. An added output replaces it, and a new line follows
+    below. In the end no progress line is left, neither in the browser nor in a saved file.
     """
 
     def __init__(self, publisher: DisplayPublisher) -> None:
         self._publisher = publisher
         self._last = ""
-        """Display id of the line of progress."""
+        """Display id of the progress line."""
         self._line = ""
 
     def add(self, bundle: Bundle) -> None:
-        """Puts the bundle in the place of the line of progress, and the line below."""
+        """Replace the progress line with the bundle, and show the line below it."""
         self._replace(bundle)
         self._append(faint(self._line))
 
     def progress(self, line: str) -> None:
-        """Rewrites the line of progress, if it says something new."""
+        """Rewrite the progress line, if it has changed."""
         if line == self._line:
             return
         is_first, self._line = not self._line, line
@@ -204,7 +204,7 @@ class NotebookPane:
             self._replace(faint(line))
 
     def close(self, ending: str) -> None:
-        """Puts the ending in the place of the line of progress."""
+        """Replace the progress line with the ending."""
         self._replace(faint(ending) if ending else Bundle({"text/html": "", "text/plain": ""}))
 
     def _append(self, bundle: Bundle) -> None:
@@ -224,30 +224,30 @@ class NotebookPane:
 
 
 class TerminalPane:
-    """Shows a run in a terminal, where what was shown stays as it is."""
+    """The display of a run in a terminal, where printed outputs stay unchanged."""
 
     def __init__(self, publisher: DisplayPublisher, stream: TextIO | None = None) -> None:
-        """Prepares the pane.
+        """Create the pane.
 
         Args:
             publisher: prints the text of each output.
-            stream: for the line of progress; it is not written unless that is a terminal.
+            stream: for the progress line, which is only written to a terminal.
         """
         self._publisher = publisher
         self._stream = stream or sys.stderr
         self._is_live = self._stream.isatty()
 
     def add(self, bundle: Bundle) -> None:
-        """Prints the text of the bundle."""
+        """Print the text of the bundle."""
         self._rewrite("")
         self._publisher.publish(dict(bundle.data), dict(bundle.metadata))
 
     def progress(self, line: str) -> None:
-        """Rewrites the line of progress."""
+        """Rewrite the progress line."""
         self._rewrite(line)
 
     def close(self, ending: str) -> None:
-        """Prints the ending."""
+        """Print the ending."""
         self._rewrite("")
         if ending:
             self._publisher.publish(dict(faint(ending).data))

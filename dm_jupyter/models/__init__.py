@@ -1,1 +1,1 @@
-"""Models behind an HTTP endpoint, and the one that this machine serves."""
+"""Models behind an HTTP endpoint, and the model that this machine serves."""

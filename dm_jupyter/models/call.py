@@ -1,10 +1,10 @@
 """One call of an endpoint: the request as it is sent, and the answer as it is streamed.
 
-The request holds what is wanted, as far as the endpoint takes it. What is streamed is put together
-again: one answer or several to the same prompt.
+The request contains what is wanted, as far as the endpoint accepts it. The stream is reassembled
+into one answer or several to the same prompt.
 
-Covered: text, reasoning beside it or in `<think>`, calls of tools in pieces; stop strings that the
-endpoint does not take; an opening that it repeats instead of continuing it.
+Covered: text, reasoning beside it or in `<think>`, and tool calls in pieces. Stop strings that the
+endpoint does not accept. An opening that it repeats instead of continuing.
 """
 
 from __future__ import annotations
@@ -25,45 +25,45 @@ __all__ = ["AnswerStream", "Call", "Reply", "build_call"]
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt")
 """vLLM's names for continuing an assistant message; the client does not know them."""
 _THINKING_FACTOR = 8
-"""What a model thinks counts against the limit of its answer, too."""
+"""Factor on the token limit of a model that thinks, because thoughts count against it, too."""
 _OPENED, _CLOSED = "<think>", "</think>"
 _REASONING_FIELDS = ("reasoning_content", "reasoning")
 _REASONS = {
     **dict.fromkeys(("tool_calls", "function_call", "end_turn", "eos", "STOP"), "stop"),
     **dict.fromkeys(("max_tokens", "MAX_TOKENS", "model_length"), "length"),
 }
-"""What families call the ends that everybody has."""
+"""Finish reasons of various model families, by the common name of each."""
 _LOOK_EACH = 32
-"""Pieces after which a line that does not end is looked at, too."""
+"""Pieces after which even an unfinished line is checked for repetition."""
 _REPEATED_CHARS = 24
-"""Of an opening, so much tells that it has been written once more."""
+"""Characters of an opening that identify a repetition of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request in the words of the chat interface."""
+    """A request in the format of the chat interface."""
 
     model: str
     messages: tuple[dict[str, Any], ...]
     optional: dict[str, Any]
-    """Fields that may be refused, among them the limit of length."""
+    """Fields that may be refused, including the length limit."""
     tools: tuple[dict[str, Any], ...]
     prefill: str
-    """The opening that was really sent."""
+    """The opening that was actually sent."""
     own_stop: tuple[str, ...]
-    """Stop strings that the endpoint does not take: the answer is cut at them here."""
+    """Stop strings that the endpoint does not accept: the answer is cut at them here."""
     cuts_repetition: bool = True
-    """Whether a turn that goes round in circles is cut."""
+    """Whether a turn that repeats itself endlessly is cut."""
     thinks_in_text: bool = False
-    """Whether what stands in `<think>` stays in the text."""
+    """Whether the content of `<think>` stays in the text."""
 
     @property
     def shows_pictures(self) -> bool:
-        """Whether figures are sent along."""
+        """Whether it includes figures."""
         return any(isinstance(message["content"], list) for message in self.messages)
 
     def body(self) -> dict[str, Any]:
-        """The arguments of the client's method."""
+        """Return the arguments of the client's method."""
         fields: dict[str, Any] = {"model": self.model, "messages": list(self.messages)}
         fields |= {name: v for name, v in self.optional.items() if name not in _EXTENSIONS}
         extra = {name: self.optional[name] for name in _EXTENSIONS if name in self.optional}
@@ -75,13 +75,13 @@ class Call:
 def build_call(
     model: str, request: SampleRequest, known: Capabilities, count: int, logprobs: bool
 ) -> Call:
-    """Returns the request with all that the endpoint takes.
+    """Return the request with everything that the endpoint accepts.
 
     Args:
         model: as the endpoint calls it.
         request: what is wanted.
         known: what the endpoint can do.
-        count: turns to draw.
+        count: turns to sample.
         logprobs: whether their tokens' probabilities are wanted.
     """
     prefill = request.prefill if known.continues_prefill else ""
@@ -122,18 +122,18 @@ def build_call(
 
 @dataclass(slots=True)
 class Reply:
-    """What has come of one answer so far."""
+    """One answer, as far as it has arrived."""
 
     stop: tuple[str, ...] = ()
     thinks_in_text: bool = False
-    """Whether what stands in `<think>` is text."""
+    """Whether the content of `<think>` is text."""
     is_speaking: bool = False
-    """Whether what comes now is text; before, it may turn out to be `<think>`."""
+    """Whether the next pieces are text; until then they may turn out to be `<think>`."""
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     reasoning_field: str = ""
     calls: dict[int, list[str]] = field(default_factory=dict)
-    """Of each call of a tool its name, then the pieces of its arguments."""
+    """Name of each tool call, then the pieces of its arguments."""
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
     seconds: float = 0.0
@@ -141,7 +141,7 @@ class Reply:
     _is_after_thinking: bool = False
 
     def take(self, choice: Any) -> str:
-        """Adds a piece of the stream; returns the text in it."""
+        """Add a piece of the stream; return its text."""
         text = self._take_delta(choice.delta) if choice.delta is not None else ""
         tokens = choice.logprobs.content if choice.logprobs else None
         self.logprobs += [token.logprob for token in tokens or ()]
@@ -171,8 +171,8 @@ class Reply:
             pieces.append(call.function.arguments or "")
 
     def _spoken(self, text: str) -> str:
-        """The text without what stands between the marks of thinking."""
-        if self._is_after_thinking:  # blank lines part the two
+        """Return the text without the content of `<think>`."""
+        if self._is_after_thinking:  # blank lines separate the two
             text = text.lstrip()
             self._is_after_thinking = not text
         if self.is_speaking or self.thinks_in_text or not text:
@@ -196,11 +196,11 @@ class Reply:
 
     @property
     def _is_thinking(self) -> bool:
-        """Whether what is held is a thought that has not ended."""
+        """Whether the buffered text is a thought that has not ended."""
         return self._held.lstrip().startswith(_OPENED)
 
     def _cut(self) -> None:
-        """Ends the answer at a stop string, as the endpoint would."""
+        """End the answer at a stop string, as the endpoint would."""
         whole = "".join(self.pieces)
         ends = [at for one in self.stop if (at := whole.find(one)) >= 0]
         if ends:
@@ -220,13 +220,13 @@ class Reply:
 
     @property
     def reasoning(self) -> str:
-        """What the model thought beside the turn."""
+        """The thoughts of the model, apart from the turn."""
         open_thought = self._held.lstrip().removeprefix(_OPENED) if self._is_thinking else ""
         return "".join([*self.thoughts, open_thought]).strip()
 
     @property
     def mean_probability(self) -> float | None:
-        """Geometric mean of the tokens' probabilities."""
+        """Geometric mean of the tokens' probabilities; `None` if unknown."""
         if not self.logprobs:
             return None
         return math.exp(sum(self.logprobs) / len(self.logprobs))
@@ -234,23 +234,23 @@ class Reply:
 
 @dataclass(slots=True)
 class AnswerStream:
-    """The answers to one request, by their number, and what they cost."""
+    """The answers to one request, by their number, and their token usage."""
 
     stop: tuple[str, ...] = ()
-    """Stop strings that the endpoint does not take."""
+    """Stop strings that the endpoint does not accept."""
     is_continued: bool = False
-    """Whether the answers go on from an opening."""
+    """Whether the answers continue an opening."""
     cuts_repetition: bool = True
-    """Whether an answer that goes round in circles is cut."""
+    """Whether an answer that repeats itself endlessly is cut."""
     thinks_in_text: bool = False
-    """Whether what stands in `<think>` is text."""
+    """Whether the content of `<think>` is text."""
     replies: dict[int, Reply] = field(default_factory=dict)
     prompt_tokens: int = 0
     completion_tokens: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def take(self, chunk: Any) -> str:
-        """Adds a chunk of the stream; returns what it adds to the first answer."""
+        """Add a chunk of the stream; return what it adds to the first answer."""
         if chunk.usage is not None:
             self.prompt_tokens = chunk.usage.prompt_tokens or 0
             self.completion_tokens = chunk.usage.completion_tokens or 0
@@ -271,7 +271,7 @@ class AnswerStream:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the model has said, thought or called anything, or ended."""
+        """Whether the model has written, thought or called anything, or ended."""
         return any(
             one.finish_reason or one.thoughts or one.calls or one.text
             for one in self.replies.values()
@@ -279,12 +279,12 @@ class AnswerStream:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every answer has come to an end."""
+        """Whether every answer has ended."""
         return bool(self.replies) and all(one.finish_reason for one in self.replies.values())
 
     @property
     def is_enough(self) -> bool:
-        """Whether nothing more is worth waiting for: all ended, and one of them here."""
+        """Whether nothing more is worth waiting for: all ended, and one of them was cut here."""
         cut_here = bool(self.stop) or "repetition" in {
             one.finish_reason for one in self.replies.values()
         }
@@ -292,7 +292,7 @@ class AnswerStream:
 
     @property
     def reasoning_field(self) -> str:
-        """Where the endpoint streamed what the model thought; empty when it did not think."""
+        """Field in which the endpoint streamed the thoughts; empty if there were none."""
         for reply in self.replies.values():
             if reply.reasoning_field:
                 return reply.reasoning_field
@@ -306,7 +306,7 @@ class AnswerStream:
         return any(one.calls for one in self.replies.values())
 
     def completions(self, prefill: str) -> list[Completion]:
-        """Returns the answers in order; the tokens of the prompt, read once, count to the first."""
+        """Return the answers in order; the prompt, read once, counts toward the first."""
         return [
             self._completion(reply, prefill, is_first=not place)
             for place, (_, reply) in enumerate(sorted(self.replies.items()))
@@ -315,7 +315,7 @@ class AnswerStream:
     def _completion(self, reply: Reply, prefill: str, *, is_first: bool) -> Completion:
         text = _whole_characters(reply.text)
         if prefill and text.lstrip().startswith(prefill.lstrip()[:_REPEATED_CHARS]):
-            prefill, text = "", text.lstrip()  # written once more instead of continued
+            prefill, text = "", text.lstrip()  # repeated instead of continued
         return Completion(
             text=prefill + text,
             prefill=prefill,
@@ -330,11 +330,11 @@ class AnswerStream:
     def _tokens(self, reply: Reply) -> int:
         if len(self.replies) == 1 and self.completion_tokens:
             return self.completion_tokens
-        return len(reply.logprobs) or len(reply.pieces)  # a piece a token, near enough
+        return len(reply.logprobs) or len(reply.pieces)  # about one piece per token
 
 
 def _text_of(delta: Any) -> str:
-    """The text of a piece, which some families stream as a list of parts."""
+    """Return the text of a piece, which some families stream as a list of parts."""
     content = delta.content
     if isinstance(content, list):
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
@@ -343,8 +343,8 @@ def _text_of(delta: Any) -> str:
 
 
 def _whole_characters(text: str) -> str:
-    """The text with the halves of characters joined that came in two pieces.
+    """Return the text with surrogate pairs joined that arrived in two pieces.
 
-    A half that stays alone can be written to no file: it becomes the sign for what is unknown.
+    A lone half can't be written to a file, so it becomes the replacement character.
     """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

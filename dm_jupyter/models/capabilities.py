@@ -1,8 +1,8 @@
-"""What an endpoint can do with a model: from a preset, or learned from it, and remembered.
+"""What an endpoint can do with a model: from a preset, or learned from it and remembered.
 
-Nothing is guessed from the name of a host. A refusal that names a field of the request teaches that
-the field must be left out. What was learned is kept in one file of the person's cache folder, for
-each address and model, and expires.
+Nothing is guessed from the name of a host. A refusal that names a field of the request shows that
+the field must be left out. What was learned is stored in one file of the person's cache folder, per
+address and model, and expires.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OPTIONAL_FIELDS = (
     *("stop", "temperature", "top_p", "seed", "logprobs", "n"),
     *("stream_options", "continue_final_message", "add_generation_prompt"),
 )
-"""Fields of a request that an endpoint may do without, by their names there."""
+"""Fields of a request that can be left out, by their names there."""
 HIDDEN = "hidden"
 _USES = {
     "stop": "Where it is not taken, answers are cut here.",
@@ -45,13 +45,13 @@ _USES = {
     "logprobs": "How sure the model is, for a search.",
 }
 _LENGTHS = ("context_length", "max_model_len", "context_window", "max_context_length")
-"""What lists of models call the length of the context: OpenRouter, vLLM, Groq, Mistral."""
+"""Names of the context length in lists of models: OpenRouter, vLLM, Groq, Mistral."""
 _QUESTION_TOKENS = (20_000, 1_500)
-"""Read and written in a question of several steps; an example for what a price means."""
+"""Tokens read and written in a question of several steps, to illustrate a price."""
 _TOKEN_LIMITS = ("max_tokens", "max_completion_tokens", "")
-"""What the limit of an answer's length is called; where no name is taken, there is no limit."""
+"""Names of the length limit of an answer; if none is accepted, there is no limit."""
 _MOST_DOLLARS = 1e5
-"""Per million tokens: nothing costs that much, and infinity is no price."""
+"""Dollars per million tokens: nothing costs that much, and infinity is not a price."""
 _TOO_LARGE = re.compile(
     r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
 )
@@ -64,34 +64,35 @@ _CONTINUES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an endpoint does with a model. `None` stands for what nobody knows yet."""
+    """The abilities of an endpoint with a model; `None` means not known yet."""
 
     continues_prefill: bool | None = None
     """Whether it continues an assistant message at the end instead of answering it."""
     tools: bool | None = None
-    """Whether it takes tools and returns calls of them."""
+    """Whether it accepts tools and returns calls of them."""
     token_limit: str = "max_tokens"  # noqa: S105
     """The field that limits an answer's length; empty for none."""
     refused: frozenset[str] = frozenset()
-    """Those of `OPTIONAL_FIELDS` that it does not take."""
+    """Those of `OPTIONAL_FIELDS` that it does not accept."""
     reasoning_field: str = ""
-    """Where it streams what the model thinks: a field beside the text, `<think>` in it, or `HIDDEN`
-    where thoughts use up the limit of length and nobody sees them."""
+    """Where it streams the thoughts: a field next to the text, `<think>` in it, or `HIDDEN`.
+
+    `HIDDEN` means that thoughts use up the length limit but are never shown."""
     context_tokens: int | None = None
-    """Length of prompt and answer together, where the endpoint's list of models says it."""
+    """Length of prompt and answer together, if the endpoint's list of models states it."""
     images: bool | None = None
-    """Whether the model reads pictures, where the list says it."""
+    """Whether the model reads pictures, if the list states it."""
     price: tuple[float, float] | None = None
-    """Dollars per million tokens read and written, where the list says it."""
+    """Dollars per million tokens read and written, if the list states it."""
     most_tokens: int = 0
-    """The largest limit of an answer's length that it takes; 0 where none is known."""
+    """The largest length limit of an answer that it accepts; 0 if unknown."""
 
     def takes(self, field: str) -> bool:
         """Whether a field may be sent."""
         return field not in self.refused
 
     def without(self, *fields: str) -> Capabilities:
-        """Returns what is known once these fields of a request have been refused.
+        """Return what is known once these fields of a request have been refused.
 
         Args:
             fields: by their names in the request.
@@ -105,10 +106,10 @@ class Capabilities:
         return replace(self, token_limit=limit, refused=refused)
 
     def listed(self, entry: Mapping[str, Any]) -> Capabilities:
-        """Returns what is known once the model's entry in the endpoint's list has been read.
+        """Return what is known once the model's entry in the endpoint's list has been read.
 
         Args:
-            entry: as the endpoint sends it; each family has other names for the same.
+            entry: as the endpoint sends it; each family uses different names.
         """
         length = next((n for key in _LENGTHS if (n := _whole(entry.get(key)))), None)
         architecture, abilities = entry.get("architecture"), entry.get("capabilities")
@@ -127,7 +128,7 @@ class Capabilities:
         )
 
     def described(self) -> list[tuple[str, bool | None, str]]:
-        """Returns what a person reads of it: each ability, whether it is there, and how."""
+        """Return rows for a person: each ability, whether the endpoint has it, and details."""
         limit = f"Sent as {self.token_limit}." if self.token_limit else "Answers have no limit."
         if self.most_tokens:
             limit += f" At most {self.most_tokens}."
@@ -160,15 +161,15 @@ class Capabilities:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {**encode_value(self), "refused": sorted(self.refused)}
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Capabilities:
-        """The inverse of `to_json`.
+        """Return the capabilities that `to_json` encoded.
 
         Raises:
-            ValueError: a value is of the wrong kind, or of no known field.
+            ValueError: a value has the wrong type, or its field is unknown.
         """
         if unknown := raw.keys() - {item.name for item in fields(cls)}:
             raise ValueError(f"capabilities: there is no {min(unknown)}")
@@ -185,7 +186,7 @@ def _whole(value: object) -> int | None:
 
 
 def _price(pricing: object) -> tuple[float, float] | None:
-    """Dollars per million tokens read and written, from dollars a token as OpenRouter lists."""
+    """Return dollars per million tokens read and written, from OpenRouter's dollars per token."""
     try:
         read, written = (float(pricing[key]) * 1e6 for key in ("prompt", "completion"))  # type: ignore[index]
     except (TypeError, ValueError, KeyError):
@@ -194,11 +195,11 @@ def _price(pricing: object) -> tuple[float, float] | None:
 
 
 LOCAL_SERVER = Capabilities(continues_prefill=True, tools=False, images=False)
-"""The local model's own server. Its models do better in a dialect that helps them."""
+"""The local model's own server, whose models do better in a dialect that helps them."""
 
 
 def named_field(body: object, sent: Iterable[str]) -> str:
-    """Returns the field of a request that a refusal names; empty when it names none.
+    """Return the field of a request that a refusal names; empty if it names none.
 
     Args:
         body: of the refusal, as parsed from JSON, or its text.
@@ -209,13 +210,13 @@ def named_field(body: object, sent: Iterable[str]) -> str:
     parameter = re.search(r'"param(?:eter)?": *"([^"]+)"', text)
     if parameter and parameter[1] in fields:
         return parameter[1]
-    # A refusal may name the field to use instead: what was sent and stands first counts.
+    # A refusal may name the field to use instead: the first field that was sent counts.
     found = [(at.start(), field) for field in fields if (at := _mention(field, text))]
     return min(found)[1] if found else ""
 
 
 def largest_limit(body: object, sent: int) -> int:
-    """Returns the largest limit of length that a refusal allows; 0 where it is of something else.
+    """Return the largest length limit that a refusal allows; 0 if it is about something else.
 
     Args:
         body: as for `named_field`.
@@ -235,7 +236,7 @@ def _mention(field: str, text: str) -> re.Match[str] | None:
 
 
 def refuses_prefill(body: object) -> bool:
-    """Returns whether a refusal is about an assistant message at the end.
+    """Whether a refusal is about an assistant message at the end.
 
     Args:
         body: as for `named_field`.
@@ -246,7 +247,7 @@ def refuses_prefill(body: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Learned:
-    """What the file has of one model at one address."""
+    """The entry of one model at one address in the file."""
 
     learned_at: float
     """Seconds since 1970."""
@@ -254,10 +255,10 @@ class _Learned:
 
 
 class CapabilityMemory:
-    """What was learned of endpoints, in a file; forgotten after 30 days."""
+    """The learned capabilities of endpoints, in a file; entries expire after 30 days."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Reads nothing yet.
+        """Create the memory without reading the file.
 
         Args:
             path: the file; `None` for the one in the person's cache folder.
@@ -265,10 +266,10 @@ class CapabilityMemory:
         self._path = path or user_cache_path("dm-jupyter") / "endpoints.json"
 
     def recall(self, address: str, model: str) -> Capabilities | None:
-        """Returns what was learned of a model at an address; `None` for nothing.
+        """Return what was learned of a model at an address; `None` if nothing.
 
         Args:
-            address: without what may be secret.
+            address: without possible secrets.
             model: as the endpoint calls it.
         """
         try:
@@ -280,12 +281,12 @@ class CapabilityMemory:
             return None
 
     def keep(self, address: str, model: str, learned: Capabilities) -> None:
-        """Keeps what was learned; a folder that can't be written is no fault.
+        """Store what was learned; a folder that can't be written is not a fault.
 
         Args:
-            address: without what may be secret.
+            address: without possible secrets.
             model: as the endpoint calls it.
-            learned: of them.
+            learned: its capabilities.
         """
         entries = self._read()
         entries.pop(_key(address, model), None)

@@ -1,4 +1,4 @@
-"""The connection to an OpenAI-compatible endpoint: sends requests, reads streams, names faults."""
+"""The connection to an OpenAI-compatible endpoint: requests, streams and faults."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ _WAYS_OUT = {
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model answers."""
+    """The address of a model, and how to call it."""
 
     base_url: str = field(repr=False)
-    """It may hold a password; messages show `address`."""
+    """Full address, which may contain a password; messages show `address`."""
     model: str
     api_key: str = field(default="", repr=False)
     capabilities: Capabilities = field(default_factory=Capabilities)
-    """What is known of it before it is asked."""
+    """Capabilities known before the first request."""
     retries: int = 4
-    """How often a refused connection, a 429 or a 5xx is tried again, with growing pauses."""
+    """Retries after a refused connection, a 429 or a 5xx, with growing pauses."""
     read_timeout_s: float = 300.0
     """Silence after which an answer counts as broken; a model on a CPU reads a prompt slowly."""
 
     @property
     def address(self) -> str:
-        """Where it answers, without what may be secret."""
+        """The base URL without possible secrets."""
         return shown_address(self.base_url)
 
 
 class EndpointClient:
-    """An async context manager, so that its connections are closed."""
+    """A client of one endpoint. An async context manager, so that its connections are closed."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        """Connects to nothing yet.
+        """Create the client without connecting.
 
         Args:
-            endpoint: where the model answers.
+            endpoint: the address of the model.
         """
         self._endpoint = endpoint
         self._client: AsyncOpenAI | None = None
@@ -82,13 +82,13 @@ class EndpointClient:
             self._client = None
 
     async def listed(self) -> list[Any]:
-        """Returns the entries of its list of models; none where that can't be had."""
+        """Return the entries of its list of models; empty if the list is unavailable."""
         import openai  # noqa: PLC0415
 
         assert self._client is not None  # noqa: S101
         client = self._client.with_options(max_retries=0, timeout=_LIST_S)
         try:
-            # The raw reply: the client takes any for a list, even the page of a proxy.
+            # The raw reply: the client accepts anything as a list, even the page of a proxy.
             reply = json.loads((await client.models.with_raw_response.list()).content)
         except (openai.OpenAIError, ValueError):
             return []
@@ -101,15 +101,15 @@ class EndpointClient:
         on_text: Callable[[str], None],
         on_begun: Callable[[], None] = lambda: None,
     ) -> AnswerStream:
-        """Returns what is answered to a request, when its stream has ended.
+        """Send a request, and return the answers once the stream has ended.
 
         Args:
             call: the request.
-            on_text: gets the text, piece by piece.
+            on_text: receives the text, piece by piece.
             on_begun: called at the first token.
 
         Raises:
-            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointUnreachableError: nothing listens there, even after all retries.
             EndpointRefusedError: it answered with an error: key, model name or request.
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
@@ -134,8 +134,8 @@ class EndpointClient:
         on_text: Callable[[str], None],
         on_begun: Callable[[], None],
     ) -> None:
-        """Reads the stream to its end; being open is not its beginning, the first token is."""
-        import httpx2  # noqa: PLC0415  (the client may raise its errors as they are)
+        """Read the stream to its end; it begins with the first token, not when it opens."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
         import openai  # noqa: PLC0415
 
         broken = (
@@ -171,7 +171,7 @@ class EndpointClient:
 
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
-        """Turns the client's exceptions into ours, each naming the endpoint and a way out."""
+        """Convert the client's exceptions into ours, each naming the endpoint and a remedy."""
         import openai  # noqa: PLC0415
 
         where = f"{self._endpoint.model} at {self._endpoint.address}"
@@ -193,7 +193,7 @@ class EndpointClient:
 
 
 def _reason(error: Any) -> str:
-    """The endpoint's own message, short, without what was sent."""
+    """Return the endpoint's own message, shortened, without the request."""
     body = error.body
     if isinstance(body, dict):
         message = body.get("message") or body.get("error") or body

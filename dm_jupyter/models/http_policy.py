@@ -28,7 +28,7 @@ from dm_jupyter.models.sample_each import sample_each, with_seed_of
 __all__ = ["PROBE_OPENING", "TOOL_PROBE", "HttpPolicy"]
 
 PROBE_OPENING = "one two three"
-"""Put into the model's mouth to see whether the endpoint goes on from there."""
+"""Opening of an answer that tests whether the endpoint continues it."""
 _PROBE = SampleRequest(
     (Message("user", "Count from one to nine in words, separated by spaces. Nothing else."),),
     prefill=PROBE_OPENING,
@@ -45,23 +45,26 @@ _ASK_FOR_CALL = SampleRequest(
     temperature=0.0,
 )
 _ATTEMPTS = 4
-"""Requests that may be lost to learning what an endpoint takes, and the one that is answered."""
+"""Requests that may be refused while learning what an endpoint accepts, plus the answered one."""
 _UNSUPPORTED = (400, 422, 501)
-"""What endpoints answer to a request with a field that they don't take."""
+"""Statuses of endpoints for a request with a field that they don't accept."""
 _WITHOUT_TOOLS = (404, 500)
-"""What some answer to tools, with a word about them; without one it is another fault."""
+"""Statuses of some endpoints for tools, if the message names them; otherwise another fault."""
 _WITHOUT_PICTURES = (400, 404, 413, 415, 422, 500, 501)
-"""What endpoints answer to pictures that they don't take, or that are too large."""
+"""Statuses of endpoints for pictures that they don't accept, or that are too large."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
-"""Fields of which nobody refuses one alone."""
+"""Fields that no endpoint refuses separately."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
-"""Fields that are dropped first where a refusal names none."""
+"""Fields that are dropped first if a refusal names none."""
 _FLAGS = _EXTENSIONS[:2]
 """Those of them that continue an opening."""
 
 
 class HttpPolicy:
-    """Samples from an endpoint. An async context manager, so that its connections are closed."""
+    """A policy that samples from an endpoint.
+
+    It is an async context manager, so that its connections are closed.
+    """
 
     def __init__(
         self,
@@ -70,11 +73,11 @@ class HttpPolicy:
         queue: RequestQueue | None = None,
         urgency: Urgency = Urgency.QUESTION,
     ) -> None:
-        """Connects to nothing yet.
+        """Create the policy without connecting.
 
         Args:
-            endpoint: where the model answers.
-            memory: keeps what is learned of it; `None` forgets.
+            endpoint: the address of the model.
+            memory: stores what is learned of it; `None` stores nothing.
             queue: in which requests wait for a server of this machine; `None` sends each at once.
             urgency: the highest that a request can have there.
         """
@@ -84,7 +87,7 @@ class HttpPolicy:
         self._memory = memory
         self._client = EndpointClient(endpoint)
         self._learning = asyncio.Lock()
-        """Whoever samples at the same time waits: what is being tried out is not known yet."""
+        """Lock that makes concurrent samples wait while a capability is being tested."""
         known = memory.recall(endpoint.address, endpoint.model) if memory else None
         self._kept = self._capabilities = known or endpoint.capabilities
 
@@ -95,12 +98,12 @@ class HttpPolicy:
 
     @property
     def is_on_this_machine(self) -> bool:
-        """Whether what is sent stays on this machine."""
+        """Whether requests stay on this machine."""
         return is_on_this_machine(self._endpoint.base_url)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known of the endpoint by now."""
+        """The capabilities of the endpoint known so far."""
         return self._capabilities
 
     async def __aenter__(self) -> HttpPolicy:
@@ -111,9 +114,9 @@ class HttpPolicy:
         await self._client.__aexit__()
 
     async def learn(self) -> Capabilities:
-        """Returns what the endpoint can do, after a tiny question or two where nobody knows.
+        """Return what the endpoint can do, after a tiny question or two if that is unknown.
 
-        Whether it continues an opening is asked only of one without tools, which gets openings.
+        Only an endpoint without tools gets openings, so only there is their continuation tested.
 
         Raises:
             PolicyError: it does not answer.
@@ -126,10 +129,10 @@ class HttpPolicy:
         return self._capabilities
 
     async def describe(self) -> Capabilities:
-        """Returns what the endpoint can do, and what its list of models says of this one.
+        """Return what the endpoint can do, including what its list of models says of this one.
 
         Raises:
-            PolicyError: it does not answer; a list that can't be had is no fault.
+            PolicyError: it does not answer; an unavailable list is not a fault.
         """
         learned = await self.learn()
         for entry in await self._client.listed():
@@ -139,10 +142,10 @@ class HttpPolicy:
         return learned
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns one turn, streamed piece by piece through `on_text`.
+        """Return one turn, streamed piece by piece through `on_text`.
 
         Raises:
-            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointUnreachableError: nothing listens there, even after all retries.
             EndpointRefusedError: it answered with an error: key, model name or request.
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
@@ -151,13 +154,13 @@ class HttpPolicy:
         return answers[0]
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns, drawn from one reading of the prompt where the endpoint can.
+        """Return `count` turns, sampled from one reading of the prompt if the endpoint can.
 
-        Others are asked `count` times, each with a seed of its own. A server of this machine draws
-        as many together as it has slots.
+        Other endpoints get `count` requests, each with its own seed. A server of this machine
+        samples as many turns together as it has slots.
 
         Raises:
-            EndpointUnreachableError: nothing listens there, after all retries.
+            EndpointUnreachableError: nothing listens there, even after all retries.
             EndpointRefusedError: it answered with an error: key, model name or request.
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: an answer broke off.
@@ -187,7 +190,7 @@ class HttpPolicy:
         logprobs: bool = False,
         on_text: Callable[[str], None] = lambda _: None,
     ) -> list[Completion]:
-        """Asks, and asks again without what the endpoint has refused."""
+        """Send a request, and repeat it without what the endpoint has refused."""
         await self._learn_for(request)
         known = self._capabilities
         for attempt in range(_ATTEMPTS):
@@ -199,18 +202,18 @@ class HttpPolicy:
                 answers = await self._in_turn(request, call, count, on_text)
             except EndpointRefusedError as error:
                 taught = _taught_by(error, call, attempt, self._capabilities)
-                # Another request may have been taught the same while this one was on its way.
+                # A concurrent request may have learned the same while this one was in flight.
                 if attempt < _ATTEMPTS - 1 and taught != asked_with:
                     self._capabilities = taught
                     continue
-                self._capabilities = known  # what did not help was not the reason
+                self._capabilities = known  # dropping these fields did not help
                 raise
             self._learned(_shown_by(answers, call, self._capabilities))
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
 
     async def _learn_for(self, request: SampleRequest) -> None:
-        """Finds out what decides how the request is put, unless it is a question about that."""
+        """Learn the capabilities that shape the request, unless it is a probe of them itself."""
         if request in (_PROBE, _ASK_FOR_CALL):
             return
         async with self._learning:
@@ -226,7 +229,7 @@ class HttpPolicy:
         self._kept = learned
 
     async def _learn_prefill(self) -> None:
-        """Asks with an opening that only its continuation makes sense of."""
+        """Send a request with an opening that makes sense only if the model continues it."""
         before = self._capabilities
         self._capabilities = replace(before, continues_prefill=True)
         try:
@@ -239,10 +242,10 @@ class HttpPolicy:
         self._learned(replace(self._capabilities, continues_prefill=goes_on))
 
     async def _learn_tools(self) -> None:
-        """Asks for a call of a tool that does nothing."""
+        """Ask for a call of a tool that does nothing."""
         try:
             (answer,) = await self._draw(_ASK_FOR_CALL)
-            if answer.finish_reason == "length":  # it has thought, and gets room for that now
+            if answer.finish_reason == "length":  # it was thinking, and now gets room for that
                 await self._draw(_ASK_FOR_CALL)
         except EndpointRefusedError as error:
             is_of_tools = error.status in _WITHOUT_TOOLS and "tool" in str(error)
@@ -254,7 +257,7 @@ class HttpPolicy:
     async def _in_turn(
         self, request: SampleRequest, call: Call, count: int, on_text: Callable[[str], None]
     ) -> AnswerStream:
-        """Asks when the server of this machine has room; one elsewhere sees to that itself."""
+        """Send the request when the server of this machine has room; a remote one queues itself."""
         if self._queue is None:
             return await self._client.asked(call, on_text)
         urgency = max(self._urgency, request.urgency)
@@ -263,7 +266,7 @@ class HttpPolicy:
         pieces: list[str] = []
 
         async def ask(ticket: Ticket) -> AnswerStream:
-            pieces.clear()  # those of an answer that gave way
+            pieces.clear()  # those of an answer that was preempted
             hear = pieces.append if is_repeatable else on_text
             return await self._client.asked(call, hear, ticket.writes)
 
@@ -277,7 +280,7 @@ class HttpPolicy:
 def _taught_by(
     error: EndpointRefusedError, call: Call, attempt: int, known: Capabilities
 ) -> Capabilities:
-    """What is known after a refusal; the same where asking again makes no sense."""
+    """Return what is known after a refusal; unchanged if a retry makes no sense."""
     body = getattr(error.__cause__, "body", None)
     if call.shows_pictures and error.status in _WITHOUT_PICTURES:
         return replace(known, images=False)
@@ -292,7 +295,7 @@ def _taught_by(
     if is_limit and (most := largest_limit(body, call.optional[named])):
         return replace(known, most_tokens=most)
     fields = [named] if named else _suspects(call)
-    if attempt or not fields:  # who refuses two of them refuses more: all that can be left out
+    if attempt or not fields:  # an endpoint that refuses two fields refuses more: drop all optional
         fields += [one for one in OPTIONAL_FIELDS if one in call.optional]
         opens = False if call.prefill else known.continues_prefill
         known = replace(known, continues_prefill=opens)
@@ -302,16 +305,16 @@ def _taught_by(
 
 
 def _suspects(call: Call) -> list[str]:
-    """The fields that are dropped first where a refusal names none.
+    """Return the fields that are dropped first if a refusal names none.
 
-    Those that continue an opening have worked, once the question about that has been answered.
+    Those that continue an opening are known to work once the probe has been answered.
     """
     proven = _FLAGS if call.prefill != PROBE_OPENING else ()
     return [one for one in _EXTENSIONS if one in call.optional and one not in proven]
 
 
 def _shown_by(answers: AnswerStream, call: Call, known: Capabilities) -> Capabilities:
-    """What is known after an answer."""
+    """Return what is known after an answer."""
     learned = known
     if answers.reasoning_field:
         learned = replace(learned, reasoning_field=answers.reasoning_field)
@@ -321,6 +324,6 @@ def _shown_by(answers: AnswerStream, call: Call, known: Capabilities) -> Capabil
 
 
 def _draws_several(request: SampleRequest, known: Capabilities) -> bool:
-    """Whether several answers can be asked for at once; without chance, vLLM refuses that."""
+    """Whether one request can ask for several answers; vLLM refuses that at temperature 0."""
     is_greedy = request.temperature == 0 and known.takes("temperature")
     return known.takes("n") and not is_greedy

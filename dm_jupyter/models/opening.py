@@ -1,4 +1,4 @@
-"""From a choice of model to a policy that answers."""
+"""Opening of a chosen model as a policy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dm_jupyter.presets import preset_at
 __all__ = ["AUTO", "adapter_hash", "chosen_dialect", "known_context", "open_policy"]
 
 AUTO = "auto"
-"""Stands for the dialect that suits the model."""
+"""Name for the dialect that suits the model."""
 
 
 @asynccontextmanager
@@ -27,14 +27,14 @@ async def open_policy(
     urgency: Urgency = Urgency.QUESTION,
     slots: int | None = None,
 ) -> AsyncIterator[HttpPolicy]:
-    """Yields a policy for the choice; a local model is served for as long as the block lasts.
+    """Yield a policy for the choice; a local model is served for as long as the block lasts.
 
     Args:
         choice: which model, and where.
-        on_progress: gets a line now and then while a local model is being loaded.
+        on_progress: receives a line now and then while a local model is being loaded.
         urgency: who waits for the turns; on this machine, background work yields to a question.
-        slots: turns that a local model writes at the same time, if this starts it; more than two
-            have a context of memory each. `None` stands for two.
+        slots: turns that a local model writes at the same time, if this call starts it. With more
+            than two, each has its own context memory. `None` means two.
 
     Raises:
         LocalModelError: the local model is missing or can't start; the message says what to do.
@@ -55,13 +55,13 @@ async def open_policy(
 
 
 def adapter_hash(choice: ModelChoice) -> str:
-    """Returns the sha256 of the adapter over a local model; empty for a model without one.
+    """Return the sha256 of the adapter over a local model; empty for a model without one.
 
     Args:
         choice: which model, and where.
 
     Raises:
-        LocalModelError: there is no such model, or its adapter's file is none.
+        LocalModelError: there is no such model, or its adapter's file is not an adapter.
     """
     if not choice.is_local:
         return ""
@@ -78,10 +78,10 @@ def _endpoint(choice: ModelChoice) -> Endpoint:
 
 
 def known_context(choice: ModelChoice) -> int:
-    """Returns the context of an endpoint's model in tokens, as far as earlier questions taught it.
+    """Return the context of an endpoint's model in tokens, as learned from earlier questions.
 
-    Nothing is asked. 0 where nobody knows, and for a local model, whose data context is read
-    ahead of the question and so depends on nothing but the files.
+    No request is sent. It is 0 if unknown. It is also 0 for a local model, whose data context is
+    prefetched before the question and so depends only on the files.
 
     Args:
         choice: which model, and where.
@@ -94,11 +94,11 @@ def known_context(choice: ModelChoice) -> int:
 
 
 async def chosen_dialect(name: str, policy: Policy) -> str:
-    """Returns the dialect that a name stands for: `auto` is `tools` for a model that calls them.
+    """Return the dialect that a name means: `auto` is `tools` for a model that calls them.
 
     Args:
         name: of a dialect, or `auto`.
-        policy: the model; an endpoint that nobody knows is asked a tiny question or two.
+        policy: the model; an unknown endpoint is sent a tiny question or two.
 
     Raises:
         PolicyError: the endpoint does not answer.

@@ -1,4 +1,4 @@
-"""What a model is to everything above it: something that samples a turn."""
+"""The interface of a model to all higher layers: it samples a turn."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ class SampleRequest:
     """The opening of the turn, which the model continues."""
     stop: tuple[str, ...] = ()
     stop_unopened: tuple[str, ...] = ()
-    """In place of `stop`, where the endpoint can't continue an opening and so gets none."""
+    """Stop strings that replace `stop` if the endpoint can't continue an opening and gets none."""
     tools: tuple[Tool, ...] = ()
-    """What the model may call, in a dialect of calls."""
+    """Tools that the model may call, in a dialect with tool calls."""
     temperature: float = 0.2
     top_p: float = 0.95
     max_tokens: int = 1_000
     seed: int = 0
     cuts_repetition: bool = True
-    """Whether a turn that goes round in circles is cut."""
+    """Whether a turn that repeats itself endlessly is cut."""
     thinks_in_text: bool = False
-    """Whether `<think>` is a tag of the dialect: what stands in it is a part of the turn's text."""
+    """Whether `<think>` is a tag of the dialect, whose content is part of the turn's text."""
     urgency: Urgency = Urgency.QUESTION
-    """Who waits for it; a model of this machine that has several to answer goes by that."""
+    """Who waits for it; a model of this machine orders its requests by this."""
     before: SampledTokens | None = field(default=None, compare=False, repr=False)
-    """The ids of the turn before, which a policy that works on ids continues; others ignore it."""
+    """Token ids of the previous turn, for a policy that continues ids; others ignore them."""
     on_wait: Callable[[int], None] | None = field(default=None, compare=False, repr=False)
-    """Told how many requests go before this one, each time that it changes, and 0 at its turn."""
+    """Callback for the number of requests ahead, called at each change and with 0 at its turn."""
 
 
 class Policy(Protocol):
-    """A model. Called by `step` once a turn, never twice at a time for one trajectory.
+    """A model. Called by `step` once per turn, never concurrently for one trajectory.
 
     An implementation may not assume that the caller waits: a cancelled `sample` must end the
     request. It raises `PolicyError` for every fault of the endpoint and nothing else.
@@ -55,18 +55,18 @@ class Policy(Protocol):
         ...
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns one turn; `on_text` gets each piece of it as it comes, the opening included."""
+        """Return one turn; `on_text` receives each piece as it arrives, including the opening."""
         ...
 
 
 @runtime_checkable
 class BatchPolicy(Policy, Protocol):
-    """A model that draws several turns from one reading of the conversation. Called by a search."""
+    """A model that samples several turns from one reading of the conversation, for a search."""
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns, each with the probability that the model gave it, where known.
+        """Return `count` turns, each with the probability that the model gave it, if known.
 
-        It raises `PolicyError` for every fault of the endpoint and nothing else; all turns come,
-        or none.
+        It raises `PolicyError` for every fault of the endpoint and nothing else. It returns all
+        turns or none.
         """
         ...

@@ -1,4 +1,4 @@
-"""Several turns, each asked for by itself."""
+"""Several turns, each sampled in a separate request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dm_jupyter.models.protocols import SampleRequest
 __all__ = ["sample_each", "with_seed_of"]
 
 _SEED_STRIDE = 7_919
-"""Between the seeds of two turns: far from those of later turns of the same run."""
+"""Step between the seeds of two turns: far from those of later turns of the same run."""
 
 
 async def sample_each(
@@ -22,11 +22,11 @@ async def sample_each(
     request: SampleRequest,
     count: int,
 ) -> list[Completion]:
-    """Returns `count` turns drawn at the same time, each with a seed of its own.
+    """Return `count` turns sampled at the same time, each with its own seed.
 
     Args:
-        sample: draws one.
-        request: what is asked.
+        sample: samples one turn.
+        request: the request for all of them.
         count: how many.
 
     Raises:
@@ -42,10 +42,10 @@ async def sample_each(
 
 
 def with_seed_of(place: int, request: SampleRequest) -> SampleRequest:
-    """Returns the request of one of several turns.
+    """Return the request for one of several turns.
 
     Args:
-        place: of the turn, from 0.
-        request: what is asked for all of them.
+        place: index of the turn, from 0.
+        request: the request for all of them.
     """
     return replace(request, seed=request.seed + _SEED_STRIDE * place)

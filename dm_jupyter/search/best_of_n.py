@@ -1,4 +1,4 @@
-"""Several tries behind the scenes before the one that a person sees."""
+"""Several attempts in the background before the run that a person sees."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ from kernel_sandbox.types import Limits
 __all__ = ["BestOfN", "ReplayedPolicy", "run_best_of_n"]
 
 _ENOUGH = 2
-"""Attempts that agree and so end the vote: such answers are mostly right.
+"""Agreeing attempts that end the vote: such answers are mostly correct.
 
 Measured in docs/experiments.md#vote-of-three.
 """
 _OF_ONE_KERNEL = re.compile(r"\b0x[0-9a-fA-F]+|\bIn\s?\[\d+\]")
-"""What two kernels show differently of the same: addresses, and the counts of cells."""
+"""Text that differs between two kernels for the same output: addresses and cell counts."""
 
 
 class ReplayedPolicy:
-    """A policy that takes the turns of an ended run again, and then those of the model.
+    """A policy that replays the turns of an ended run, then samples the model.
 
-    It goes over to the model for good as soon as it is told something else than that run was: a
-    cell has ended otherwise, or shown something else.
+    It switches to the model for good as soon as a request differs from that run's: a cell has ended
+    or printed differently.
     """
 
     def __init__(self, policy: Policy, said: Trajectory, settings: RunSettings) -> None:
-        """Implements `Policy`.
+        """Wrap an ended run and the model as one `Policy`.
 
         Args:
             policy: the model.
             said: the run.
-            settings: with which it was sampled.
+            settings: the settings it was sampled with.
         """
         self._policy = policy
         self._said = said
         self._settings = settings
         self._place: int | None = 0
         self.repeated_tokens = 0
-        """Of the turns that were taken again: nobody sampled them a second time."""
+        """Tokens of the replayed turns, which were not sampled a second time."""
 
     @property
     def name(self) -> str:
@@ -70,7 +70,7 @@ class ReplayedPolicy:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the run's next turn, or what the model says."""
+        """Return the run's next turn, or a new one from the model."""
         completion = self._next(request)
         if completion is None:
             return await self._policy.sample(request, on_text)
@@ -91,35 +91,35 @@ class ReplayedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class BestOfN:
-    """What came of the tries."""
+    """The outcome of the attempts."""
 
     policy: ReplayedPolicy
-    """Says again what the chosen try said, turn by turn, and then what the model says."""
+    """Policy that replays the chosen attempt turn by turn, then samples the model."""
     tries: int
-    """That ran: two where those agree, else as many as were allowed."""
+    """Attempts that ran: two if those agree, else as many as were allowed."""
     agreeing: int
-    """Tries that say what the chosen one says; 0 where none answered."""
+    """Attempts that agree with the chosen one; 0 if none answered."""
     tokens: int
-    """Sampled for all tries together."""
+    """Tokens sampled for all attempts together."""
     candidates: tuple[Candidate, ...]
-    """The tries."""
+    """The attempts."""
     agree: Agree
-    """Whether two of them say the same."""
+    """Test for whether two of them give the same answer."""
 
     def agreeing_with(self, ended: Trajectory) -> int:
-        """Returns how many tries say what a run says that went on from them."""
+        """Return how many attempts agree with the run that continued from them."""
         answer = Candidate(ended)
         return sum(self.agree(one, answer) for one in self.candidates)
 
     def differing_from(self, ended: Trajectory) -> tuple[str, ...]:
-        """Returns what tries say that say something else than a run that went on from them."""
+        """Return the answers that differ from that of the run that continued from them."""
         answer = Candidate(ended)
         groups = groups_of(self.candidates, self.agree)
         firsts = [self.candidates[group[0]] for group in groups]
         return tuple(str(one.trajectory.answer) for one in firsts if not self.agree(one, answer))
 
     def tokens_with(self, ended: Trajectory) -> int:
-        """Returns the tokens sampled for the tries, and for a run with `policy` after them."""
+        """Return the tokens sampled for the attempts and for a run with `policy` after them."""
         return self.tokens + ended.tokens - self.policy.repeated_tokens
 
 
@@ -131,25 +131,25 @@ async def run_best_of_n(
     profile: Strictness = Strictness.INTERACTIVE,
     options: WorkerOptions | None = None,
 ) -> BestOfN:
-    """Answers a task several times in fresh kernels, and returns what to do in the open notebook.
+    """Answer a task several times in fresh kernels, and return what to do in the open notebook.
 
-    The tries know the files alone: no variable of the open notebook, and nothing that they make
-    outlives them. What the chosen one said is then taken again, cell by cell, where the person
-    sees it; where a cell ends otherwise there, the model goes on from what it did.
+    The attempts see only the files, no variable of the open notebook. Nothing that they create
+    outlives them. The returned policy then replays the chosen attempt cell by cell where the person
+    sees it. If a cell ends differently there, the model continues from that outcome.
 
     Args:
-        context_in: returns the task, with its data context, for a pool and a folder that go away
-            afterwards.
+        context_in: returns the task, with its data context, for a pool and a folder that are
+            removed afterwards.
         policy: the model.
-        tries: how many at most: it begins with two, and is done when two agree.
-        limits: of each try.
-        profile: `rollout` refuses a machine that can't confine the tries.
+        tries: the most attempts: it begins with two, and ends when two agree.
+        limits: of each attempt.
+        profile: `rollout` refuses a machine that can't confine the attempts.
         options: how their workers are started.
 
     Raises:
         DmJupyterError: the model can't be sampled.
         SandboxError: no kernel could be started.
-        asyncio.CancelledError: cancelled; all tries have been stopped.
+        asyncio.CancelledError: cancelled; all attempts have been stopped.
     """
     pool = SandboxPool(PoolSettings(profile=profile), limits, options=options)
     async with _folder() as folder, _opened(pool):
@@ -172,10 +172,12 @@ def _best_of_n(solution: Solution, context: RolloutContext, policy: Policy) -> B
 
 @asynccontextmanager
 async def _folder() -> AsyncIterator[Path]:
-    """A folder that goes away afterwards; that of a killed process, when the next is made.
+    """Yield a folder that is removed afterwards.
+
+    The folder of a killed process is removed when the next one is created.
 
     Raises:
-        WorkspaceError: it can't be made.
+        WorkspaceError: it can't be created.
     """
     base = Path(tempfile.gettempdir())
     try:
@@ -191,11 +193,11 @@ async def _folder() -> AsyncIterator[Path]:
 
 @asynccontextmanager
 async def _opened(pool: SandboxPool) -> AsyncIterator[None]:
-    """The pool, open.
+    """Open the pool, and close it afterwards.
 
     Raises:
-        ContainmentError: the machine can't confine the tries as the profile asks.
-        KernelStartError: no worker comes up here.
+        ContainmentError: the machine can't confine the attempts as the profile asks.
+        KernelStartError: no worker could be started.
     """
     try:
         await pool.__aenter__()

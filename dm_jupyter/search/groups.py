@@ -1,4 +1,4 @@
-"""Several rollouts of one task side by side; what breaks one leaves the others alone."""
+"""Several concurrent rollouts of one task; a fault of one leaves the others alone."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ __all__ = [
 ]
 
 SEEDS_A_ROLLOUT = 1_000
-"""Between the seeds of two rollouts of a group: more than a run has turns."""
+"""Step between the seeds of two rollouts of a group: more than a run has turns."""
 _FAULTS = (DmJupyterError, SandboxError, OSError)
 GroupReward = Callable[[Candidate], Awaitable[float]]
-"""What a rollout earned; it never blocks the loop, and raises `DmJupyterError` for no verdict."""
+"""The reward of a rollout; it never blocks the loop, and raises `DmJupyterError` for no verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,37 +48,37 @@ class PlannedRollout:
     policy: Policy
     settings: RunSettings
     folder: Path
-    """Gets the files that its code makes."""
+    """Folder for the files that its code creates."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMember:
-    """What came of one rollout: a trajectory with its reward, or a fault, which is no reward."""
+    """The outcome of one rollout: a trajectory with its reward, or a fault, which is no reward."""
 
     candidate: Candidate | None
-    """`None` where the rollout broke off."""
+    """The ended rollout; `None` if it broke off."""
     notebook: HeadlessNotebook | None
     reward: float | None
-    """`None` where nobody was asked for it, and where there is a fault."""
+    """Its reward; `None` if none was requested, or if there is a fault."""
     fault: Exception | None
-    """What broke: the model's endpoint, the sandbox, a disk, or the scoring of a whole rollout."""
+    """Fault of the model's endpoint, the sandbox, a disk, or the scoring of a complete rollout."""
 
     @property
     def trajectory(self) -> Trajectory | None:
-        """The run, to its end; `None` where it broke off."""
+        """The complete run; `None` if it broke off."""
         return self.candidate.trajectory if self.candidate else None
 
 
 async def rollout(
     context: RolloutContext, policy: Policy, settings: RunSettings, folder: Path
 ) -> tuple[Candidate, HeadlessNotebook]:
-    """Returns one run from the beginning to its end, in a notebook and a state of its own.
+    """Run one rollout to its end, in its own notebook and state.
 
     Args:
         context: the task and where its cells run.
         policy: the model.
         settings: of the run.
-        folder: gets the files that its code makes.
+        folder: receives the files that its code creates.
 
     Raises:
         DmJupyterError: the model can't be sampled, or a file can't be written.
@@ -107,17 +107,17 @@ async def rollout_group(
     reward: GroupReward | None = None,
     stops_at: tuple[type[Exception], ...] = (),
 ) -> list[GroupMember]:
-    """Returns what came of `size` rollouts of a task, in the order of their seeds.
+    """Return the outcomes of `size` rollouts of a task, in the order of their seeds.
 
-    All are sampled with `context.run`, each from a seed of its own, and their first turns in one
-    request. A fault ends its rollout alone.
+    All are sampled with `context.run`, each from its own seed, and their first turns in one
+    request. A fault ends only its own rollout.
 
     Args:
         context: the task and where its cells run; each member gets a folder in `context.folder`.
         policy: the model.
         size: how many.
-        reward: of a rollout that has ended; `None` for none.
-        stops_at: faults that are raised, once all members have ended, and not returned.
+        reward: of a rollout that has ended; `None` for no reward.
+        stops_at: faults that are raised once all members have ended, instead of returned.
 
     Raises:
         ValueError: the size is below 1.
@@ -149,7 +149,7 @@ async def rollout_all(
     reward: GroupReward | None = None,
     stops_at: tuple[type[Exception], ...] = (),
 ) -> list[GroupMember]:
-    """Returns what came of some rollouts that run at the same time, in their order.
+    """Return the outcomes of rollouts that run at the same time, in their order.
 
     Args:
         context: the task and where its cells run.
@@ -173,7 +173,7 @@ async def rollout_all(
 async def _member(
     context: RolloutContext, planned: PlannedRollout, reward: GroupReward | None
 ) -> GroupMember:
-    """The boundary around one rollout."""
+    """Run one rollout and catch its faults."""
     try:
         ended, notebook = await rollout(context, planned.policy, planned.settings, planned.folder)
     except _FAULTS as fault:
@@ -189,12 +189,12 @@ async def _member(
 async def shared_first_turns(
     context: RolloutContext, policy: Policy, settings: Sequence[RunSettings]
 ) -> list[Policy]:
-    """Returns a policy for each of some rollouts; their first turns are sampled in one request.
+    """Return a policy for each rollout; their first turns are sampled in one request.
 
     Args:
         context: the task.
         policy: the model.
-        settings: of each rollout; they differ by their seeds alone.
+        settings: of each rollout; they differ only in their seeds.
 
     Raises:
         PolicyError: the model can't be sampled.
@@ -204,6 +204,6 @@ async def shared_first_turns(
     request = request_for(begin(context.start, policy, settings[0]), settings[0])
     try:
         drawn = await sample_many(policy, request, len(settings))
-    except ContextFullError:  # each rollout meets it by itself, and ends as a single one does
+    except ContextFullError:  # each rollout meets it itself, and ends as a single one does
         return [policy] * len(settings)
     return [Presampled(policy, one) for one in drawn]

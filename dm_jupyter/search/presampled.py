@@ -1,4 +1,4 @@
-"""Several turns from one reading of the conversation, each then taken by `step`."""
+"""Several turns sampled from one reading of the conversation, each then taken by `step`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["Presampled", "Searching", "sample_many"]
 
 
 class Presampled:
-    """A policy whose first turn is drawn already; the later ones come from the model."""
+    """A policy whose first turn is already sampled; the later ones come from the model."""
 
     def __init__(self, policy: Policy, completion: Completion) -> None:
-        """Implements `Policy`.
+        """Wrap the model and its first turn as a `Policy`.
 
         Args:
             policy: the model.
@@ -31,7 +31,7 @@ class Presampled:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns the turn that was drawn, then what the model says."""
+        """Return the presampled turn, later a new one from the model."""
         completion, self._completion = self._completion, None
         if completion is None:
             return await self._policy.sample(request, on_text)
@@ -40,10 +40,10 @@ class Presampled:
 
 
 class Searching:
-    """The model as a search asks it: its turns come after those that a person waits for."""
+    """A policy for searches, with lower urgency than turns that a person waits for."""
 
     def __init__(self, policy: Policy) -> None:
-        """Implements `BatchPolicy`.
+        """Wrap the model as a `BatchPolicy`.
 
         Args:
             policy: the model.
@@ -56,16 +56,16 @@ class Searching:
         return self._policy.name
 
     async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
-        """Returns one turn."""
+        """Return one turn."""
         return await self._policy.sample(replace(request, urgency=Urgency.SEARCH), on_text)
 
     async def sample_many(self, request: SampleRequest, count: int) -> list[Completion]:
-        """Returns `count` turns."""
+        """Return `count` turns."""
         return await sample_many(self._policy, replace(request, urgency=Urgency.SEARCH), count)
 
 
 async def sample_many(policy: Policy, request: SampleRequest, count: int) -> list[Completion]:
-    """Returns `count` turns, in one request where the policy can.
+    """Return `count` turns, in one request if the policy supports it.
 
     Raises:
         PolicyError: the model can't be sampled.

@@ -1,8 +1,8 @@
-"""The bookkeeping of a search tree: which node is expanded next, and what it learns of the rest.
+"""The bookkeeping of a search tree: which node is expanded next, and how values are backed up.
 
-PUCT as in Jupiter (arXiv 2509.09245): `Q + c · P · sqrt(N_parent) / (1 + N)`, with Q the mean
-of the values told to a node and to those below it, and 0 before the first. Ended nodes are never
-selected again, nor those below which everything has ended.
+PUCT as in Jupiter (arXiv 2509.09245): `Q + c · P · sqrt(N_parent) / (1 + N)`. Q is the mean of the
+values backed up to a node, its own and its descendants', and 0 before the first. Ended nodes are
+never selected again, nor are nodes whose descendants have all ended.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["SearchTree", "TreeNode"]
 
 @dataclass(eq=False, slots=True)
 class TreeNode:
-    """A state of the search: what the turns on the way from the root have led to."""
+    """A state of the search: the result of the turns on the path from the root."""
 
     number: int
-    """Its place in the tree's list."""
+    """Its index in the tree's list."""
     parent: TreeNode | None = None
     prior: float = 1.0
     """P, 0 to 1."""
@@ -30,52 +30,52 @@ class TreeNode:
     is_terminal: bool = False
     """Whether nothing follows."""
     reward: float | None = None
-    """What it was worth, where it ended the run and somebody knows."""
+    """Reward of the run that it ended; `None` if it ended none or the reward is unknown."""
     children: list[TreeNode] = field(default_factory=list, repr=False)
     open_leaves: int = 1
     """Leaves below it, itself included, that can still be expanded."""
 
     @property
     def q(self) -> float:
-        """The mean of the values below; 0 before the first."""
+        """The mean of its values and its descendants'; 0 before the first."""
         return self.value_sum / self.visits if self.visits else 0.0
 
     @property
     def depth(self) -> int:
-        """Turns on the way from the root."""
+        """Turns on the path from the root."""
         return sum(1 for _ in self.way_up()) - 1
 
     @property
     def share(self) -> Fraction:
-        """How likely a single run is to come here, by what was drawn: 1 at the root."""
+        """Probability that a single run reaches this node, by what was sampled: 1 at the root."""
         return math.prod(
             (Fraction(1, len(one.parent.children)) for one in self.way_up() if one.parent),
             start=Fraction(1),
         )
 
     def weight(self, value: float | None) -> Fraction:
-        """What an answer that ends here counts in a vote.
+        """Return the weight in a vote of an answer that ends here.
 
-        Without a value model it counts as much as a single run is likely to end here: children of
-        one state are no independent opinions, and nothing speaks for the states that were expanded.
+        Without a value model it is the probability that a single run ends here. The children of one
+        state are not independent opinions, and nothing favours the states that were expanded.
 
         Args:
-            value: what a value model thinks of it; `None` without one.
+            value: a value model's estimate of it; `None` without one.
         """
         return self.share if value is None else Fraction(1)
 
     def way_up(self) -> Iterator[TreeNode]:
-        """Yields this node, its parent and so on, the root last."""
+        """Yield this node, its parent and so on, the root last."""
         node: TreeNode | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def puct(self, exploration: float) -> float:
-        """The score by which a parent chooses among its children.
+        """Return the score by which a parent chooses among its children.
 
         Args:
-            exploration: c; 0 looks at the values alone.
+            exploration: c; 0 considers only the values.
         """
         around = self.parent.visits if self.parent else 0
         return self.q + exploration * self.prior * math.sqrt(around) / (1 + self.visits)
@@ -85,20 +85,20 @@ class SearchTree:
     """All nodes of one search."""
 
     def __init__(self, exploration: float, seed: int = 0) -> None:
-        """Makes a tree of a root alone.
+        """Create a tree with only a root.
 
         Args:
             exploration: c.
-            seed: of the draw among children of equal score.
+            seed: of the random choice among children of equal score.
         """
         self._exploration = exploration
         self._random = random.Random(seed)  # noqa: S311  (no secret)
         self.root = TreeNode(0)
         self.nodes = [self.root]
-        """In the order in which they came; a node's number is its place."""
+        """Nodes in the order in which they were added; a node's number is its index."""
 
     def select(self) -> TreeNode | None:
-        """Returns the leaf to expand next; `None` when all have ended."""
+        """Return the leaf to expand next; `None` if all have ended."""
         node = self.root
         if not node.open_leaves:
             return None
@@ -112,7 +112,7 @@ class SearchTree:
         return node
 
     def add(self, parent: TreeNode, prior: float, *, is_terminal: bool) -> TreeNode:
-        """Returns a new child; the first one closes the parent as a leaf.
+        """Add and return a child; after its first child the parent is no longer a leaf.
 
         Args:
             parent: the node that is expanded.
@@ -129,16 +129,16 @@ class SearchTree:
         return node
 
     def end(self, leaf: TreeNode) -> None:
-        """Ends a leaf that can't be expanded after all."""
+        """End a leaf that turned out not to be expandable."""
         leaf.is_terminal = True
         for one in leaf.way_up():
             one.open_leaves -= 1
 
     def back_up(self, node: TreeNode, value: float) -> None:
-        """Tells a node's value to it and to all on the way to the root.
+        """Back up a node's value to it and to all its ancestors.
 
         Args:
-            node: what was evaluated.
+            node: the evaluated node.
             value: -1 to 1.
         """
         for one in node.way_up():

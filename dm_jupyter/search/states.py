@@ -1,4 +1,4 @@
-"""The states of a search: nodes with their runs, what a value model reads, what is kept."""
+"""The states of a search: nodes with their runs, what a value model reads, what is recorded."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ __all__ = ["SearchState", "shown_state", "tree_to_json"]
 
 @dataclass(slots=True)
 class SearchState:
-    """A node of the tree and the run that it stands for."""
+    """A node of the tree and the run that it represents."""
 
     node: TreeNode
     trajectory: Trajectory
     rollout: Rollout
     errors: int = 0
-    """Cells in a row, up to here, that raised."""
+    """Consecutive cells, up to here, that raised."""
     folder: Path | None = None
-    """Where the files lie of an answer, or of the path that stands for none."""
+    """Folder with the files of an answer, or of the path returned when none answered."""
     value: float | None = None
-    """What a value model thinks of it."""
+    """A value model's estimate of it."""
 
     @property
     def has_answer(self) -> bool:
@@ -49,13 +49,13 @@ class SearchState:
 
 
 def shown_state(trajectory: Trajectory) -> tuple[Message, ...]:
-    """Returns what a value model reads of a state, when it is trained as when it is asked.
+    """Return the messages a value model reads of a state, both in training and when asked.
 
-    It is the conversation as the model itself would go on from it, in its dialect; an answer that
-    a cell has printed is the last message.
+    They are the conversation that the model itself would continue, in its dialect. An answer that a
+    cell has printed is the last message.
     """
     messages = dialect_named(trajectory.dialect).messages(trajectory)
-    if not messages[-1].content:  # nothing was told after the last turn
+    if not messages[-1].content:  # nothing was observed after the last turn
         messages = messages[:-1]
     if trajectory.answer is None or isinstance(trajectory.steps[-1].turn.action, Answer):
         return messages
@@ -65,17 +65,17 @@ def shown_state(trajectory: Trajectory) -> tuple[Message, ...]:
 def tree_to_json(
     states: Sequence[SearchState], chosen: int, *, is_collected: bool
 ) -> dict[str, Any]:
-    """Returns the tree: `{"kind": "search", "nodes": […], "chosen": …, "collected": …}`.
+    """Return the tree: `{"kind": "search", "nodes": […], "chosen": …, "collected": …}`.
 
-    Each node holds as `messages` what its own turn added; the root's are the prompt. Its `estimate`
-    is what a value model thought of it, `None` without one. Where values
-    are collected, it holds as `state` what a value model is shown of it: a dialect may show less
-    than the turns of the path, and each of them otherwise than the model wrote it.
+    The `messages` of a node are those that its own turn added; the root's are the prompt. Its
+    `estimate` is that of a value model, `None` without one. If values are collected, its `state` is
+    what a value model is shown of it. A dialect may omit turns of the path, and show a turn
+    differently from how the model wrote it.
 
     Args:
         states: of all nodes, in the order of their numbers.
         chosen: number of the node whose answer was chosen.
-        is_collected: whether the search was told which answers are right.
+        is_collected: whether the search knew which answers are correct.
     """
     ordered = sorted(states, key=lambda state: state.node.number)
     nodes = [_node_to_json(one) for one in ordered]
@@ -106,7 +106,7 @@ def _node_to_json(state: SearchState) -> dict[str, Any]:
 
 
 def _status(state: SearchState) -> str | None:
-    """How the turn's own cell ended; `None` without one."""
+    """Return how the turn's own cell ended; `None` without one."""
     result = state.trajectory.steps[-1].result if state.node.parent is not None else None
     return result.status.value if result is not None else None
 

@@ -1,4 +1,4 @@
-"""How a task is solved, by a single try or by several and a vote, and what that returns."""
+"""How a task is solved, by a single attempt or by several and a vote, and what that returns."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ __all__ = ["React", "Solution", "Strategy", "Vote"]
 
 
 class Strategy(Protocol):
-    """A way to solve a task. It holds no state, and may serve many tasks at the same time."""
+    """A way to solve a task. It keeps no state, and may serve many tasks at the same time."""
 
     @property
     def name(self) -> str:
-        """The name that records keep."""
+        """The name that records use."""
         ...
 
     async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
-        """Returns an answer, or the run that came closest.
+        """Return an answer, or the run that came closest.
 
         Args:
             context: the task and where its cells run.
@@ -61,27 +61,27 @@ class React:
     name: str = "react"
 
     async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
-        """Returns the one run; see `Strategy`."""
+        """Return the one run; see `Strategy`."""
         candidate, notebook = await rollout(context, policy, context.run, context.folder)
         return Solution(0, (candidate,), notebook, *_spent_on([candidate.trajectory]))
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """N runs, and what most of them say (self-consistency, arXiv 2203.11171).
+    """N runs and their majority vote (self-consistency, arXiv 2203.11171).
 
-    The first is the single try as it would have been, and its answer stands where no other has
-    more votes. The others are drawn hotter, their first turns in one request.
+    The first is identical to a single attempt, and its answer wins unless another has more votes.
+    The others are sampled at a higher temperature, their first turns in one request.
     """
 
     count: int = 3
     temperature: float = 0.7
-    """Of all runs but the first."""
+    """Temperature of all runs but the first."""
     name: str = "vote"
     choose: Literal["vote", "mode"] = "vote"
-    """`mode` counts answers alone; `vote` also prefers those in the form asked for."""
+    """Choice among the answers: `mode` only counts them, `vote` also prefers the requested form."""
     enough: int | None = None
-    """Begins with so many runs, and adds one at a time until so many say the same, or all have run.
+    """Runs to begin with; one is added at a time until this many agree or all have run.
     `None` begins with all of them."""
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Vote:
             raise ValueError(f"Vote.choose must be vote or mode, got {self.choose!r}")
 
     async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
-        """Returns the first of the runs that say what most say; see `Strategy`."""
+        """Return the first of the runs with the majority answer; see `Strategy`."""
         ended: list[tuple[Candidate, HeadlessNotebook]] = []
         settled = False
         while not settled and len(ended) < self.count:
@@ -102,7 +102,7 @@ class Vote:
                 context, policy, len(ended), min(wave, self.count - len(ended))
             )
             candidates = tuple(candidate for candidate, _ in ended)
-            # A suite may take long to compare two answers: the loop watches the sandbox meanwhile.
+            # A suite may take long to compare two answers; the loop watches the sandbox meanwhile.
             settled = await asyncio.to_thread(self._is_settled, candidates, context.agree)
         chosen, record = await asyncio.to_thread(self._voted, candidates, context.agree)
         return Solution(
@@ -116,7 +116,7 @@ class Vote:
     async def _wave(
         self, context: RolloutContext, policy: Policy, first: int, count: int
     ) -> list[tuple[Candidate, HeadlessNotebook]]:
-        """Runs at the same time, from place `first` on; a fault is raised when all have ended."""
+        """Run `count` attempts at once, from index `first`; raise a fault when all have ended."""
         policies, settings = await self._tries(context, policy, range(first, first + count))
         planned = [
             PlannedRollout(one, how, context.folder / str(place))
@@ -126,7 +126,7 @@ class Vote:
         return [(one.candidate, one.notebook) for one in members if one.candidate and one.notebook]
 
     def _is_settled(self, candidates: tuple[Candidate, ...], agree: Agree) -> bool:
-        """Whether enough runs say the same, in the form asked for."""
+        """Whether enough runs agree, in the requested form."""
         if self.enough is None:
             return len(candidates) >= self.count
         groups = groups_of(candidates, agree)
@@ -140,7 +140,7 @@ class Vote:
     async def _tries(
         self, context: RolloutContext, policy: Policy, places: range
     ) -> tuple[list[Policy], list[RunSettings]]:
-        """The policies and settings of the runs at some places."""
+        """Return the policies and settings of the runs at some indices."""
         hot = replace(context.run, temperature=max(self.temperature, context.run.temperature))
         settings = [
             replace(hot, seed=context.run.seed + SEEDS_A_ROLLOUT * place) if place else context.run
@@ -156,17 +156,17 @@ class Solution:
     """The answer to one task."""
 
     chosen: int
-    """Place among the candidates."""
+    """Index among the candidates."""
     candidates: tuple[Candidate, ...]
     """Runs that ended, in the order in which they did; not empty."""
     notebook: HeadlessNotebook | None
-    """The chosen run's; `None` where it could not even begin."""
+    """Notebook of the chosen run; `None` if it could not even begin."""
     tokens: int
-    """Sampled for all of them together."""
+    """Tokens sampled for all of them together."""
     prompt_tokens: int
-    """Read for all of them together."""
+    """Tokens read for all of them together."""
     cells: int
-    """Run for all of them together."""
+    """Cells run for all of them together."""
     record: Mapping[str, Any] = field(default_factory=dict)
     """The votes or the tree, as JSON; empty for a single try."""
 
@@ -177,7 +177,7 @@ class Solution:
 
 
 def _spent_on(trajectories: Sequence[Trajectory]) -> tuple[int, int, int]:
-    """Returns the tokens sampled, the tokens read and the cells run in runs that share no turn."""
+    """Return the tokens sampled, the tokens read and the cells run in runs that share no turn."""
     return (
         sum(one.tokens for one in trajectories),
         sum(step.completion.prompt_tokens for one in trajectories for step in one.steps),
@@ -186,7 +186,7 @@ def _spent_on(trajectories: Sequence[Trajectory]) -> tuple[int, int, int]:
 
 
 def _votes_to_json(candidates: Sequence[Candidate], agree: Agree, chosen: int) -> dict[str, Any]:
-    """Returns who voted for what: `{"kind": "vote", "groups": […], "chosen": …}`."""
+    """Return who voted for what: `{"kind": "vote", "groups": […], "chosen": …}`."""
     groups = [
         {"answer": candidates[group[0]].trajectory.answer, "count": len(group), "trials": group}
         for group in groups_of(candidates, agree)

@@ -1,12 +1,15 @@
-"""A tree of runs: states are branched, promising ones go on, and the best that ended is chosen.
+"""A tree of runs: states are branched, promising ones continue, and the best that ended is chosen.
 
-Value-guided search as in Jupiter (arXiv 2509.09245): K candidates an expansion, a limit of depth,
-paths given up after errors in a row, rewards of 1 and -1 where the label is known and values from
-a model where there is one. Without a model, an expansion counts 0 for the node that was expanded,
-as in the released code, an answer without a reward 0 and what was given up -1, so that the search
-turns away from code that fails; an open node counts nothing before it is expanded. With one, each
-new node is valued at once; the released code waits until it is expanded. Branching runs nothing
-again where the pool keeps snapshots; elsewhere the cells of a path are run again.
+Value-guided search as in Jupiter (arXiv 2509.09245): K candidates per expansion, a depth limit, and
+paths given up after consecutive errors. Rewards are 1 and -1 if the label is known; values come
+from a model if there is one.
+
+Without a model, an expansion counts 0 for the expanded node, as in the released code. An answer
+without a reward counts 0 and a path given up -1, so the search turns away from code that fails. An
+open node counts nothing before it is expanded. With a model, each new node is valued at once; the
+released code waits until it is expanded.
+
+Branching reruns nothing if the pool keeps snapshots; otherwise the cells of a path are run again.
 """
 
 from __future__ import annotations
@@ -43,16 +46,16 @@ __all__ = ["Reward", "Search", "SearchSettings", "Values"]
 Values = Callable[[Sequence[Trajectory]], Awaitable[list[float]]]
 """A value model: what each state is worth, -1 to 1 (Jupiter's value head)."""
 Reward = Callable[[Candidate], float]
-"""The reward of a run that answered, where the label is known: 1 or -1; called in a thread."""
+"""The reward of a run that answered and whose label is known: 1 or -1; called in a thread."""
 _GIVEN_UP = -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class SearchSettings:
-    """How a tree is grown and when it is enough. Checked when made."""
+    """How a tree is grown and when it is complete; validated on creation."""
 
     candidates: int = 3
-    """Turns drawn at each expansion: Jupiter's K."""
+    """Turns sampled at each expansion: Jupiter's K."""
     depth: int = 10
     """Turns of a path."""
     iterations: int = 40
@@ -60,20 +63,22 @@ class SearchSettings:
     exploration: float = 0.0
     """c of PUCT: 1.25 for collecting, 0 for inference."""
     errors: int = 3
-    """Cells in a row that raised and end a path."""
+    """Consecutive cells that raised and so end a path."""
     temperature: float = 0.7
-    """1.0 for collecting."""
+    """Temperature of the turns; 1.0 for collecting."""
     max_cells: int | None = None
-    """Turns drawn for a task in all; `None` for as many as the iterations take."""
+    """Turns sampled for a task in all; `None` for as many as the iterations take."""
     enough_answers: int | None = None
-    """Stops once so many paths have answered; `None` for never."""
+    """Answered paths that stop the search; `None` for no such limit."""
     enough_votes: int | None = None
-    """Stops once so many of them say the same; `None` for never."""
+    """Agreeing answers that stop the search; `None` for no such limit."""
     draws_again: bool = False
-    """Whether the root is expanded again when every path has ended; else the search is over."""
+    """Whether the root is expanded again when every path has ended; otherwise the search ends."""
     select: Literal["vote", "mode", "value"] = "vote"
-    """How one of the answers is chosen: by what most say, weighted and with a preference for the
-    form asked for; by what most say, each counting one; or by the values of a model."""
+    """How an answer is chosen.
+
+    `vote` is a weighted majority that prefers the requested form, `mode` an unweighted majority;
+    `value` uses the values of a model."""
 
     def __post_init__(self) -> None:
         for name in ("candidates", "depth", "iterations", "errors"):
@@ -85,7 +90,7 @@ class SearchSettings:
             )
 
     def for_collecting(self) -> SearchSettings:
-        """Returns the settings to collect values with: broad, and to the end."""
+        """Return the settings for collecting values: broad, and without an early stop."""
         return replace(
             self, exploration=1.25, temperature=1.0, enough_answers=None, enough_votes=None
         )
@@ -93,10 +98,10 @@ class SearchSettings:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The strategy; see `Strategy` for what `solve` takes.
+    """The tree search as a `Strategy`.
 
-    Of the context's run, `max_tokens` holds for each path, and after `max_seconds` nothing is
-    expanded; turns and cells are limited by the settings of the search.
+    Of the context's run settings, `max_tokens` applies to each path, and nothing is expanded after
+    `max_seconds`. The settings of the search limit turns and cells.
     """
 
     settings: SearchSettings = field(default_factory=SearchSettings)
@@ -107,7 +112,7 @@ class Search:
     name: str = "search"
 
     async def solve(self, context: RolloutContext, policy: Policy) -> Solution:
-        """Returns the answer that the search chose, and its tree."""
+        """Return the answer that the search chose, and its tree; see `Strategy`."""
         async with AsyncExitStack() as stack:
             growth = _Growth(self, context, policy, stack)
             await growth.grow()
@@ -122,7 +127,7 @@ class _Answers:
         self.states: list[SearchState] = []
 
     def are_enough(self) -> bool:
-        """Whether nothing more need be expanded."""
+        """Whether an early stop of the settings is reached."""
         how = self._how
         if how.enough_answers is not None and len(self.states) >= how.enough_answers:
             return True
@@ -133,7 +138,7 @@ class _Answers:
         return any(len(group) >= how.enough_votes for group in groups)
 
     def chosen(self, candidates: tuple[Candidate, ...]) -> int:
-        """Returns which of the candidates is the answer of the search."""
+        """Return which of the candidates is the answer of the search."""
         if self._how.select == "value":
             return best_by_value(candidates)
         if self._how.select == "mode":
@@ -142,7 +147,7 @@ class _Answers:
 
 
 class _Growth:
-    """One search while it goes on."""
+    """One search in progress."""
 
     def __init__(
         self, search: Search, context: RolloutContext, policy: Policy, stack: AsyncExitStack
@@ -155,11 +160,11 @@ class _Growth:
         self._states: dict[TreeNode, SearchState] = {}
         self._answers = _Answers(how, context)
         self._kept: AsyncExitStack | None = None
-        """What closes the youngest path that was given up: its files are looked at in the end."""
+        """Exit stack of the youngest path given up: `solution` may still need its files."""
         self._drawn = self._cells = self._tokens = self._prompt_tokens = 0
 
     async def grow(self) -> None:
-        """Expands leaf after leaf until a limit or an early stop."""
+        """Expand leaf after leaf until a limit or an early stop."""
         deadline = time.monotonic() + self._run.max_seconds
         rollout = await self._stack.enter_async_context(self._context.open_rollout())
         start = begin(self._context.start, self._policy, self._run)
@@ -206,19 +211,19 @@ class _Growth:
         await self._evaluate(leaf, states)
 
     async def _branch(self, leaf: SearchState) -> tuple[Rollout, AsyncExitStack]:
-        """A branch, and what closes it before the search does."""
+        """Return a branch, and the exit stack that closes it before the search ends."""
         own = await self._stack.enter_async_context(AsyncExitStack())
         return await own.enter_async_context(leaf.rollout.branch()), own
 
     async def _follow(
         self, leaf: SearchState, completion: Completion, rollout: Rollout
     ) -> Trajectory:
-        """Takes one drawn turn in its branch."""
+        """Take one sampled turn in its branch."""
         policy = Presampled(self._policy, completion)
         return await step(leaf.trajectory, policy, rollout, self._run, self._context.emit)
 
     async def _added(self, leaf: SearchState, after: Trajectory, rollout: Rollout) -> SearchState:
-        """Puts a turn into the tree, and its files into their place where it has answered."""
+        """Add a turn to the tree, and save its files if it has answered."""
         errors = leaf.errors + 1 if _raised(after) else 0
         ended = _given_up(after, errors, self._how, self._run)
         prior = after.steps[-1].completion.mean_probability
@@ -231,7 +236,7 @@ class _Growth:
         return state
 
     async def _end(self, leaf: SearchState) -> None:
-        """Ends a path that was open: nothing more can be drawn from it."""
+        """End an open path that can't be sampled any further."""
         detail = "the model's context is full"
         leaf.trajectory = give_up(leaf.trajectory, StopReason.BUDGET, detail)
         self._tree.end(leaf.node)
@@ -244,7 +249,7 @@ class _Growth:
             self._answers.states.append(state)
 
     async def _let_go(self, state: SearchState, own: AsyncExitStack) -> None:
-        """Closes the branch of an ended path; the youngest stays while none has answered."""
+        """Close the branch of an ended path; the youngest stays open while none has answered."""
         done: AsyncExitStack | None = own
         if state.was_given_up and not self._answers.states:
             done, self._kept = self._kept, own
@@ -252,7 +257,7 @@ class _Growth:
             await done.aclose()
 
     async def _finish(self, state: SearchState) -> None:
-        """Keeps the files of a path and what it was confined by."""
+        """Save the files of a path, and record its confinement."""
         state.folder = self._context.folder / str(state.node.number)
         state.trajectory = await state.rollout.finish(state.trajectory, state.folder)
 
@@ -263,7 +268,7 @@ class _Growth:
         self._prompt_tokens += last.completion.prompt_tokens
 
     async def _evaluate(self, leaf: SearchState, states: list[SearchState]) -> None:
-        """Tells what is known of the new nodes to them and to those above."""
+        """Back up what is known of the new nodes to them and to their ancestors."""
         await self._estimate([one for one in states if not one.was_given_up])
         for state in states:
             await self._tell(state)
@@ -271,7 +276,7 @@ class _Growth:
             self._tree.back_up(leaf.node, 0.0)
 
     async def _tell(self, state: SearchState) -> None:
-        """Tells what is known of a node to it and to those above."""
+        """Back up what is known of a node to it and to its ancestors."""
         if state.was_given_up:
             state.node.reward = _GIVEN_UP
         elif state.has_answer and self._search.reward is not None:
@@ -288,7 +293,7 @@ class _Growth:
                 state.value = value
 
     async def solution(self) -> Solution:
-        """Returns the best of the answers, or the last path where none answered."""
+        """Return the best of the answers, or the last path if none answered."""
         states = self._answers.states or [await self._last_path()]
         candidates = tuple(state.candidate for state in states)
         chosen = await asyncio.to_thread(self._answers.chosen, candidates)
@@ -308,7 +313,7 @@ class _Growth:
         )
 
     async def _last_path(self) -> SearchState:
-        """The youngest open path with an answer that was sent back, else that of the last node."""
+        """Return the youngest open path with an answer that was sent back, else the last node's."""
         youngest = [self._states[node] for node in reversed(self._tree.nodes)]
         sent_back = (one for one in youngest if _cut(one.trajectory).answer is not None)
         last = next(sent_back, youngest[0])
@@ -320,7 +325,7 @@ class _Growth:
 def _given_up(
     trajectory: Trajectory, errors: int, how: SearchSettings, run: RunSettings
 ) -> Trajectory:
-    """The trajectory, ended where the search gives its path up."""
+    """Return the trajectory, ended if the search gives its path up."""
     if trajectory.stop is not None:
         return trajectory
     if errors >= how.errors:
@@ -333,18 +338,18 @@ def _given_up(
 
 
 def _cut(trajectory: Trajectory) -> Trajectory:
-    """The trajectory as it ends where the search was over before it."""
+    """Return the trajectory, ended if the search was over before it."""
     if trajectory.stop is not None:
         return trajectory
     return give_up(trajectory, StopReason.BUDGET, "turns drawn in the search")
 
 
 def _settings_of(run: RunSettings, how: SearchSettings) -> RunSettings:
-    """A turn without code or answer ends its path, as in Jupiter."""
+    """Return the run settings: a turn without code or answer ends its path, as in Jupiter."""
     return replace(run, temperature=how.temperature, stop_on_void=True)
 
 
 def _raised(trajectory: Trajectory) -> bool:
-    """Whether the last turn ran a cell that did not end well."""
+    """Whether the last turn ran a cell that did not succeed."""
     result = trajectory.steps[-1].result
     return result is not None and result.status is not CellStatus.OK

@@ -1,12 +1,13 @@
-"""Whether each number of an answer follows from what the cells have shown, and from which cell.
+"""Whether each number of an answer follows from the outputs of the cells, and from which cell.
 
-- `numbers.py`: the numbers of a text; `words.py`: the words around them, so that they compare
+- `numbers.py`: the numbers of a text; `words.py`: the words around them, in a comparable form
 - `blocks.py`: values with their labels; `tables.py`, `lines.py`, `outputs.py`: those of outputs
 - `names.py`: numbers that are labels; `statements.py`: what an answer says of each other number
 - `sizes.py`: whether a value is the stated number, rounded or in another unit
 - `rivals.py`, `faults.py`: why a value that fits in size is not the one that is meant
 - `spans.py`, `pools.py`: values that belong together; `recomputed.py`: what follows from them
-- `derived.py`: which of that the words allow; `claims.py`: counts, ranks, the question's numbers
+- `derived.py`: which derivations the words allow; `claims.py`: counts, ranks, the question's
+  numbers
 - `binding.py`: the verdict on each number
 """
 

@@ -1,4 +1,4 @@
-"""The verdict on each number of an answer: where it comes from, or why it can't be believed."""
+"""The verdict on each number of an answer: its source, or why it is doubtful."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from dm_jupyter.core.grounded import Grounded, Verdict
 __all__ = ["ground", "unsupported_numbers"]
 
 _SPECIFIC = 3
-"""Digits from which on a number is hardly met by chance."""
+"""Digits from which a number hardly matches by chance."""
 _EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
 _MOST_SEARCHES = 100
-"""Numbers of an answer for which what they follow from is looked for."""
+"""Most numbers of an answer for which a derivation is searched."""
 _MOST_LINES = 20
 """Blocks of lines that are compared with each other."""
 
@@ -55,30 +55,30 @@ _NOTHING: frozenset[str] = frozenset()
 _BOUND = re.compile(
     r"\b(?:CI|confidence interval)\b\D{0,12}(?:\d[\d.,]*\s?(?:to|[-–,])\s?)?\Z", re.I
 )
-"""Before a bound of an interval, which no label names."""
+"""Text before a bound of an interval, which no label names."""
 _FIGURES = frozenset(("mean", "median", "max", "min", "std", "sum"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """A value that fits in size, and how well it fits in what it is about."""
+    """A value that fits in size, and how well its labels fit."""
 
     held: FittingValue
     score: int
-    """Labels that the clause names; -1 where labels or units say otherwise."""
+    """Score of the labels that the clause names; -1 if labels or units contradict it."""
     why: str = ""
     by_label: bool = False
     rival: frozenset[str] = frozenset()
-    """What the clause names of the other value that it is at odds with."""
+    """Words of the clause that name the contradicting value."""
 
 
 def unsupported_numbers(answer: str, outputs: Sequence[str], question: str = "") -> tuple[str, ...]:
-    """Returns the numbers of `answer` that the outputs don't bear out, each once, as written.
+    """Return the numbers of `answer` that the outputs don't support, each once, as written.
 
     Args:
-        answer: what the model states.
-        outputs: what each cell has shown, as plain text.
-        question: what was asked; its numbers may be repeated, but are no results.
+        answer: the answer of the model.
+        outputs: the output of each cell, as plain text.
+        question: the question; its numbers may be repeated, but are not results.
     """
     found = ground(answer, outputs, question)
     return tuple(dict.fromkeys(one.text for one in found if one.is_doubtful))
@@ -90,19 +90,19 @@ def ground(
     question: str = "",
     unshown: UnshownValues | None = None,
 ) -> tuple[Grounded, ...]:
-    """Returns the verdict on each number that an answer states, in order.
+    """Return the verdict on each number that an answer states, in order.
 
-    A number is borne out by a value that it is, rounded or in another unit, when their labels and
-    units don't say otherwise; or by a difference, ratio, percentage, sum or count recomputed from
-    values that belong together. What numbers a list, an ordinal (`1st`) and a usual level (`at the
+    A number is supported by an equal value, rounded or in another unit, unless labels or units
+    contradict it. It is also supported by a difference, ratio, percentage, sum or count recomputed
+    from values that belong together. List numbers, ordinals (`1st`) and usual levels (`at the
     95 % level`) claim nothing.
 
     Args:
-        answer: what the model states.
-        outputs: what each cell has shown, as plain text.
-        question: what was asked.
-        unshown: names of the data of which no cell has shown anything, as `unshown_values` gives
-            them; their numbers are not borne out.
+        answer: the answer of the model.
+        outputs: the output of each cell, as plain text.
+        question: the question.
+        unshown: names of the data that no cell has shown, from `unshown_values`; their numbers are
+            not supported.
     """
     binder = _Binder(read_outputs(outputs), question, unshown or {})
     found = binder.verdicts(with_points(answer))
@@ -110,7 +110,7 @@ def ground(
 
 
 def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
-    """The other numbers that outputs bear out, those of the same sentence first."""
+    """Return the other numbers that outputs support, those of the same sentence first."""
     same = [one for one in known if one.statement.sentence == statement.sentence]
     near = sorted(
         (one for one in known if one.statement.sentence != statement.sentence),
@@ -120,7 +120,7 @@ def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
 
 
 class _Binder:
-    """Looks for what bears a number out."""
+    """The search for the support of each number of an answer."""
 
     def __init__(self, outputs: Outputs, question: str, unshown: UnshownValues) -> None:
         self.outputs, self._question, self._unshown = outputs, question, unshown
@@ -134,7 +134,7 @@ class _Binder:
         self._scales = frozenset(block.scale(cell) for block, cell in cells) - {1.0}
 
     def verdicts(self, answer: str) -> list[Grounded]:
-        """The verdict on each number of an answer, in order."""
+        """Return the verdict on each number of an answer, in order."""
         said = statements(answer, self.outputs.vocabulary)
         first = [self.direct(one) for one in said]
         known = self._known(said, first)
@@ -159,7 +159,7 @@ class _Binder:
         return _with_assumed(list(map(self._of_what_is_shown, said, found)))
 
     def _of_what_is_shown(self, statement: Statement, found: Grounded) -> Grounded:
-        """The verdict; a number that is borne out is not that of a name which no cell knows."""
+        """Return the verdict; a supported number of a name that no cell shows is a mismatch."""
         if found.is_doubtful or found.verdict is Verdict.RESTATED:
             return found
         why = unshown_fault(statement, self._unshown)
@@ -168,7 +168,7 @@ class _Binder:
     def _known(
         self, said: list[Statement], first: list[tuple[Grounded | None, FittingValue | None]]
     ) -> list[KnownPools]:
-        """The numbers that stand in outputs, and those that repeat the question's."""
+        """Return the numbers that appear in outputs, and those that repeat the question's."""
         found = []
         for statement, (verdict, held) in zip(said, first, strict=True):
             is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
@@ -179,7 +179,7 @@ class _Binder:
         return found
 
     def direct(self, statement: Statement) -> tuple[Grounded | None, FittingValue | None]:
-        """The verdict where a value itself decides; `None` where none fits in size."""
+        """Return the verdict if a value itself decides; `None` if none fits in size."""
         if statement.is_label:
             return self._label(statement), None
         if statement.number.value == 0 and self.outputs.empty is not None:
@@ -231,7 +231,7 @@ class _Binder:
         return found
 
     def _is_any(self, fit: _Fit, statement: Statement) -> bool:
-        """Whether a value that nothing names is taken for a unit, or for how many there are."""
+        """Whether a value matches only by an assumed unit, or by an unspecific count."""
         if fit.held.reading.way == "assumed" and fit.score == 0:
             return True
         if is_other_count(fit.held, statement, self.outputs.blocks):
@@ -243,7 +243,7 @@ class _Binder:
         return bool(is_one_of_many and fit.score == 0 and _EXISTS.search(statement.tight))
 
     def _other_line(self, held: FittingValue, statement: Statement) -> str:
-        """Whose figure a value of a line is, where another cell has printed what is named."""
+        """Return whose figure a value of a line is, if another line has the named one; else ""."""
         block = held.block
         if block is None or block.is_table:
             return ""
@@ -270,7 +270,7 @@ class _Binder:
         return ""
 
     def _label(self, statement: Statement) -> Grounded:
-        """A year or another name: it must occur in an output, or in the question."""
+        """Return the verdict on a year or another label: it must appear in output or question."""
         number = statement.number
         text = number.digits if number.is_percentage else number.text
         sources = [
@@ -292,7 +292,7 @@ class _Binder:
         others: list[KnownPools],
         verdict: Grounded | None,
     ) -> Grounded:
-        """The verdict where no value fits: counts, what follows from values, the question."""
+        """Return the verdict if no value fits: from counts, derivations or the question."""
         blocks = self.outputs.blocks
         is_contested = verdict is not None
         if counted := count_of(statement, blocks) or quantile_share(statement, blocks):
@@ -311,7 +311,7 @@ class _Binder:
         return verdict or self._named(statement)
 
     def _named(self, statement: Statement) -> Grounded:
-        """The verdict on what may still be a name: the year of a date, the number of a row."""
+        """Return the verdict on a number that may be a label: the year of a date, a row number."""
         number = statement.number
         source = self._dated(number.text) if number.is_year else None
         source = self._key(statement) if source is None else source
@@ -319,14 +319,14 @@ class _Binder:
         return _verdict(statement, verdict, source)
 
     def _dated(self, year: str) -> int | None:
-        """The output that holds a date of that year."""
+        """Return the output that contains a date of that year."""
         for source, output in enumerate(self.outputs.texts):
             if re.search(rf"(?<!\d){year}(?:-\d\d|-?Q\d)", output):
                 return source
         return None
 
     def _key(self, statement: Statement) -> int | None:
-        """The output with a row of that number: `the most common class is 3`."""
+        """Return the output with a row of that number: `the most common class is 3`."""
         text = statement.number.text
         if not statement.number.is_whole or statement.unit:
             return None
@@ -337,7 +337,7 @@ class _Binder:
 
 
 def _with_assumed(found: list[Grounded]) -> list[Grounded]:
-    """The verdicts, where a number by which another was computed is an assumption: `70 m²`."""
+    """Return the verdicts; an unsupported factor of a derived number is assumed: `70 m²`."""
     used = {one.why.rpartition("× ")[2] for one in found if one.verdict is Verdict.DERIVED}
     return [
         replace(one, verdict=Verdict.DERIVED, why="assumed")
@@ -362,20 +362,20 @@ def _names_keys(statement: Statement, block: TextBlock) -> bool:
 
 
 def _outweighs(bad: list[_Fit], statement: Statement) -> bool:
-    """Whether a value that other labels claim counts more than one that nothing is known of."""
+    """Whether a value with other labels counts more than a value without known labels."""
     digits = statement.number.digits.strip("-+").replace(".", "").strip("0")
     return len(digits) >= _SPECIFIC and any(fit.by_label for fit in bad)
 
 
 def _is_surpassed(best: _Fit, bad: list[_Fit], statement: Statement) -> bool:
-    """Whether another value is called all that this one is, and more that the clause names."""
+    """Whether the clause names another value by all labels of this one, and by more."""
     block = best.held.block
     named = block.words(best.held.cell) & statement.near if block else _NOTHING
     return any(named < fit.rival for fit in bad)
 
 
 def _agreement(held: FittingValue, statement: Statement) -> int:
-    """How much of a value's labels its clause names: rows count more than columns."""
+    """Return a score of a value's labels that its clause names; rows count more than columns."""
     block, cell = held.block, held.cell
     if block is None:
         return 0

@@ -1,4 +1,4 @@
-"""A part of an output whose values belong together: its cells, and the labels of each."""
+"""Parts of an output whose values belong together: cells, and the labels of each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["NumberCell", "TextBlock"]
 _DATE = re.compile(r"\d{4}-\d\d(?:-\d\d)?")
 _QUANTILE = re.compile(r"(?:^|\s)\d+(?:\.\d+)?%$")
 _MOST_NAMED = 50
-"""Rows that one word may name."""
+"""Most rows that one word may name."""
 
 
 class NumberCell(NamedTuple):
-    """A number that an output holds."""
+    """A number in an output."""
 
     value: float
     text: str
@@ -30,30 +30,30 @@ class TextBlock:
     """A part of an output whose values belong together: a table, a few lines, a list."""
 
     source: int
-    """Which output."""
+    """Index of the output."""
     rows: list[str] = field(default_factory=list)
     """The label of each row, for a person."""
     columns: list[str] = field(default_factory=list)
     cells: list[NumberCell] = field(default_factory=list)
     units: dict[tuple[int, int], Unit] = field(default_factory=dict)
-    """Unit of a cell, by row and column, where one stood behind it."""
+    """Unit of a cell, by row and column, if one followed it."""
     index_name: str = ""
     labels: list[str] = field(default_factory=list)
-    """Every label that is a whole cell: names of rows, texts in them."""
+    """Every label that is an entire cell: names of rows, texts in them."""
     keys: list[str] = field(default_factory=list)
     """Labels that are numbers, which an answer may repeat."""
     key_names: list[str] = field(default_factory=list)
-    """What these number."""
+    """Things that these number."""
     total_rows: int | None = None
-    """How many rows there are; `None` where some are left out and nobody says how many."""
+    """Number of rows; `None` if an unknown number is left out."""
     total_columns: int | None = None
     is_table: bool = False
     is_ranked: bool = False
-    """Whether the rows are numbered 0, 1, 2, which is no value."""
+    """Whether the rows are numbered 0, 1, 2, which are not values."""
     levels: int = 1
-    """Columns that the index consists of."""
+    """Number of columns in the index."""
     parts: list[tuple[str, ...]] = field(default_factory=list)
-    """The labels that a row's is put together from."""
+    """Labels that a row's label is composed of."""
     _words: dict[tuple[int, int], frozenset[str]] = field(default_factory=dict)
     _grid: dict[tuple[int, int], NumberCell] = field(default_factory=dict)
     _columns: list[int] = field(default_factory=list)
@@ -67,7 +67,7 @@ class TextBlock:
 
     @property
     def is_square(self) -> bool:
-        """Whether rows and columns are called alike, as those of correlations are."""
+        """Whether rows and columns have the same names, as in a correlation matrix."""
         return self.is_table and len(self.rows) > 1 and self.rows == self.columns[-len(self.rows) :]
 
     @property
@@ -76,11 +76,11 @@ class TextBlock:
         return not self.is_table and len(self.cells) == 1 == len(self.parts)
 
     def words(self, cell: NumberCell) -> frozenset[str]:
-        """What the labels of a cell say, its row's and its column's."""
+        """Return the words of a cell's labels, its row's and its column's."""
         return self.row_words(cell.row) | self.column_words(cell.column)
 
     def row_words(self, row: int) -> frozenset[str]:
-        """What the label of a row says."""
+        """Return the words of a row's label."""
         found = self._words.get((row, -1))
         if found is None:
             text = self.rows[row]
@@ -89,7 +89,7 @@ class TextBlock:
         return found
 
     def column_words(self, column: int) -> frozenset[str]:
-        """What the label of a column says."""
+        """Return the words of a column's label."""
         found = self._words.get((-1, column))
         if found is None:
             found = frozenset(content_words(self.columns[column]))
@@ -97,28 +97,28 @@ class TextBlock:
         return found
 
     def at(self, row: int, column: int) -> NumberCell | None:
-        """The value at a place of the table."""
+        """Return the value at a position of the table."""
         if not self._grid:
             self._grid = {(cell.row, cell.column): cell for cell in reversed(self.cells)}
         return self._grid.get((row, column))
 
     def places(self) -> list[tuple[int, int]]:
-        """Where values are, by row and column: of `1,200` only one, though it is also two."""
+        """Return the row and column of each value; `1,200` has one, though it may be two values."""
         self.at(0, 0)
         return sorted(self._grid)
 
     def column(self, column: int) -> list[NumberCell]:
-        """The values of a column, from the top."""
+        """Return the values of a column, from the top."""
         return [cell for row in range(len(self.rows)) if (cell := self.at(row, column))]
 
     def value_columns(self) -> list[int]:
-        """The columns that hold values."""
+        """Return the columns that contain values."""
         if not self._columns:
             self._columns = sorted({cell.column for cell in self.cells})
         return self._columns
 
     def rows_named(self, words: frozenset[str]) -> list[int]:
-        """The rows of which a whole label stands among the words, from the top."""
+        """Return the rows with an entire label among the words, from the top."""
         if not self._by_word:
             for row in range(len(self.rows)):
                 for word in self.row_words(row):
@@ -131,19 +131,19 @@ class TextBlock:
         ]
 
     def rows_met(self, words: frozenset[str]) -> list[int]:
-        """The rows of which any word stands among the words, from the top."""
+        """Return the rows with any label word among the words, from the top."""
         self.rows_named(frozenset())
         rows = {row for word in words for row in self._by_word.get(word, ())[:_MOST_NAMED]}
         return sorted(rows)[:_MOST_NAMED]
 
     def named_parts(self, row: int) -> list[frozenset[str]]:
-        """What must stand in a clause that names a row: one of its labels, common words apart."""
+        """Return the word sets that name a row, one per label, without common words."""
         common = self.common_words()
         parts = [_without_date(part - common) for part in self.part_words(row)]
         return parts if self._is_daily() else [_without_day(part) for part in parts]
 
     def _is_daily(self) -> bool:
-        """Whether some rows are of days of one month, so that the month names none of them."""
+        """Whether some rows are days of one month, so that the month alone names none of them."""
         if self._daily is None:
             months = [_without_day(self.row_words(row)) for row in range(len(self.rows))]
             dates = [words for words in map(_without_date, months) if words]
@@ -153,7 +153,7 @@ class TextBlock:
         return self._daily
 
     def common_words(self) -> frozenset[str]:
-        """The words that every row's label has, where there are several rows."""
+        """Return the words that all rows' labels share, if there are several rows."""
         found = self._words.get((-1, -1))
         if found is None:
             every = [self.row_words(row) for row in range(len(self.rows))]
@@ -162,17 +162,17 @@ class TextBlock:
         return found
 
     def part_words(self, row: int) -> list[frozenset[str]]:
-        """What each label of a row says."""
+        """Return the words of each label of a row."""
         parts = self.parts[row] if self.parts else (self.rows[row],)
         return [frozenset(content_words(part, is_label=True)) for part in parts]
 
     def scale(self, cell: NumberCell) -> float:
-        """By what a cell is to be multiplied, as its labels tell."""
+        """Return the factor of a cell that its labels name."""
         scale = scale_of_label(self.columns[cell.column])
         return scale if scale > 1 else scale_of_label(self.rows[cell.row])
 
     def unit(self, cell: NumberCell) -> Unit | None:
-        """The unit of a cell, where it or a label tells."""
+        """Return the unit of a cell, if it or a label names one."""
         own = self.units.get((cell.row, cell.column))
         if own:
             return own
@@ -187,12 +187,12 @@ class TextBlock:
 
 
 def _without_date(words: frozenset[str]) -> frozenset[str]:
-    """The words of a label without a date as it is written, which its parts say, too."""
+    """Return the words of a label without written dates, whose parts are words as well."""
     rest = frozenset(word for word in words if not _DATE.fullmatch(word))
     return rest or words
 
 
 def _without_day(words: frozenset[str]) -> frozenset[str]:
-    """The words of a label without a day, where an answer may name month and year alone."""
+    """Return the words of a label without a day, as an answer may name only month and year."""
     rest = frozenset(word for word in words if word[:1] != "@")
     return rest or words

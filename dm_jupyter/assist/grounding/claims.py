@@ -1,4 +1,4 @@
-"""Claims that no single value makes: counts, ranks, superlatives, what the question says."""
+"""Claims that no single value supports: counts, ranks, quantiles, numbers of the question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THINGS = frozenset(
         "unique class type kind field level bin segment case table line"
     )
 )
-"""What a table's rows may be called, whatever they are."""
+"""General names for the rows of a table."""
 _COLUMNS = frozenset(content_words("column variable feature field"))
 _RANK = re.compile(
     r"\b(?:top|first|last|bottom|rank(?:ed|s)?|no\.|position|place|row|index)\W*\Z|#\Z", re.I
@@ -68,11 +68,11 @@ _MOST_ROWS = 1_000
 
 
 def count_of(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str] | None:
-    """Returns the output whose rows or names a number counts, and how; `None` for no count.
+    """Return the output whose rows or names a number counts, and how; `None` if it counts none.
 
     Args:
         statement: the number with its words.
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     number = statement.number
     if not number.is_whole or number.value < 0 or statement.unit:
@@ -101,7 +101,7 @@ def _rows(block: TextBlock) -> int | None:
 
 
 def _counts_rows(block: TextBlock, nouns: Sequence[str]) -> bool:
-    """Whether words name what the rows of a table are."""
+    """Whether words name the things that the rows of a table are."""
     if _is_head(block):
         return False
     heads = {word for name in (block.index_name, *block.key_names) for word in content_words(name)}
@@ -113,12 +113,12 @@ def _counts_rows(block: TextBlock, nouns: Sequence[str]) -> bool:
 
 
 def _is_head(block: TextBlock) -> bool:
-    """Whether it may be the start of a longer table, as `head()` shows it."""
+    """Whether it may be the start of a longer table, as shown by `head()`."""
     return block.is_ranked and block.total_rows == len(block.rows) == 5
 
 
 def _distinct(block: TextBlock, nouns: Sequence[str]) -> int:
-    """How many texts stand in the column that words name; 0 where they name none."""
+    """Return the number of distinct texts in the column that words name; 0 if they name none."""
     if not block.is_table or not block.is_complete or len(block.rows) > _MOST_ROWS:
         return 0
     if _is_head(block):
@@ -131,7 +131,7 @@ def _distinct(block: TextBlock, nouns: Sequence[str]) -> int:
 
 
 def _beyond(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str] | None:
-    """How many values of a column lie above or below a number that the clause names."""
+    """Return how many values of a column are above or below a number that the clause names."""
     above, below = _ABOVE.search(statement.sentence), _BELOW.search(statement.sentence)
     limits = [number.value for number in numbers_in(statement.sentence)]
     limits = [value for value in limits if value != statement.number.value]
@@ -153,13 +153,13 @@ def _beyond(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str
 
 
 def quantile_share(statement: Statement, blocks: Sequence[TextBlock]) -> tuple[int, str] | None:
-    """Returns the output whose quantiles a percentage is about, and which; `None` for none.
+    """Return the output whose quantiles a percentage is about, and which; `None` if none.
 
-    With those of 25 % and 75 %, half of the values lie between them and a quarter above.
+    For example, half of the values fall between those of 25 % and 75 %, and a quarter above.
 
     Args:
         statement: the percentage with its words.
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     part = statement.number.value
     if not statement.number.is_percentage or not _LIES.search(statement.sentence):
@@ -179,7 +179,7 @@ def _plain(label: str) -> str:
 
 
 def ranks(statement: Statement, blocks: Sequence[TextBlock]) -> bool:
-    """Returns whether a number only says how many of the first are meant, or which place."""
+    """Return whether a number only says how many of the first are meant, or which rank."""
     if not statement.number.is_whole or not _RANK.search(statement.tight):
         return False
     most = max((block.total_rows or len(block.rows) for block in blocks), default=0)
@@ -187,11 +187,11 @@ def ranks(statement: Statement, blocks: Sequence[TextBlock]) -> bool:
 
 
 def restates(statement: Statement, question: str) -> bool:
-    """Returns whether a number repeats one of the question, in the same role.
+    """Return whether a number repeats one of the question, in the same role.
 
     Args:
         statement: the number with its words.
-        question: what was asked.
+        question: the question.
     """
     number = statement.number
     for asked in numbers_in(question):
@@ -208,14 +208,14 @@ def restates(statement: Statement, question: str) -> bool:
 
 
 def _shares_word(statement: Statement, before: str, after: str) -> bool:
-    """Whether the word beside a number is the same in answer and question."""
+    """Whether the word next to a number is the same in answer and question."""
     mine = content_words(statement.after[:40])[:1], content_words(statement.tight)[-1:]
     theirs = content_words(after)[:1], content_words(before)[-1:]
     return any(one and one == other for one, other in zip(mine, theirs, strict=True))
 
 
 def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
-    """Returns where numbers begin of `rose from 5 to 3`, and of a fall from 3 to 5."""
+    """Return where the numbers of `rose from 5 to 3`, or of a fall from 3 to 5, begin."""
     found: set[int] = set()
     for one, other in pairwise([each for each in said if not each.is_label]):
         if one.number.exponent != other.number.exponent:
@@ -232,11 +232,11 @@ def turned_around(answer: str, said: Sequence[Statement]) -> frozenset[int]:
 
 
 def is_condition(statement: Statement, known: Sequence[KnownPools]) -> bool:
-    """Returns whether a round number only says what was counted: `7 people are above 90`.
+    """Return whether a round number only says what was counted: `7 people are above 90`.
 
     Args:
         statement: the number with its words.
-        known: the numbers of the answer that outputs bear out.
+        known: the numbers of the answer that outputs support.
     """
     is_round = len(statement.number.digits.strip("-0").replace(".", "")) <= _ROUND_DIGITS
     return bool(is_round and _CONDITION.search(statement.tight)) and any(

@@ -71,7 +71,7 @@ _TIMES_A = {
     re.compile(r"\b(?:week|weekly)\b", re.I): (7.0,),
     re.compile(r"\b(?:day|daily)\b", re.I): (24.0,),
 }
-"""How many shorter times a longer one has."""
+"""Number of shorter periods in a longer one."""
 _MOST_FACTORS = 4
 _ONE_IN = re.compile(r"\b(?:1|one) (?:in|out of) (?:every )?\Z", re.I)
 _FROM = re.compile(r"\bfrom\s[$€£]?\Z")
@@ -88,16 +88,16 @@ def derivation(
     *,
     is_contested: bool = False,
 ) -> Derivation | None:
-    """Returns how a number follows from values that belong together; `None` where it does not.
+    """Return how a number follows from values that belong together; `None` if it does not.
 
     Args:
         statement: the number with its words.
-        blocks: what the outputs hold.
-        stated: the other numbers of the answer that stand in outputs, nearest first.
-        sizes: the results that it may stand for.
-        totals: how many there are of everything.
-        is_contested: whether it stands in an output for something else; then words must say how
-            it follows.
+        blocks: the contents of the outputs.
+        stated: the other numbers of the answer that appear in outputs, nearest first.
+        sizes: the results that it may represent.
+        totals: the total counts.
+        is_contested: whether an output shows it for something else; then words must say how it
+            follows.
     """
     context = f"{statement.since} {statement.before} \n {statement.after}"
     factors = _factors(statement)
@@ -116,7 +116,7 @@ def derivation(
 
 
 def _factors(statement: Statement) -> tuple[tuple[float, str], ...]:
-    """By what a value may be multiplied: numbers of the sentence, and months of a year."""
+    """Return possible factors of a value: numbers of the sentence, and months of a year."""
     found = [
         (one.value / 100.0 if one.is_percentage else one.value, one.text)
         for one in numbers_in(statement.sentence)
@@ -132,7 +132,7 @@ _Role = Callable[[NumberPool, Claim], Derivation | None]
 
 
 def _roles(claim: Claim) -> list[_Role]:
-    """What the words around a number may mean by it."""
+    """Return the derivations that the words around a number may mean."""
     statement, context = claim.statement, claim.context
     if statement.number.is_percentage:
         return _percentage_roles(claim)
@@ -181,7 +181,7 @@ def _percentage_roles(claim: Claim) -> list[_Role]:
 
 
 def _is_level(statement: Statement) -> bool:
-    """Whether it is where something began or ended, as in `rose from 3 to 5`: no difference."""
+    """Whether it is a start or end level, as in `rose from 3 to 5`, and not a difference."""
     tight = statement.tight
     if CHANGE.search(statement.after[:25]) or _GAP.search(statement.sentence):
         return False
@@ -189,7 +189,7 @@ def _is_level(statement: Statement) -> bool:
 
 
 def _contested_roles(claim: Claim) -> list[_Role]:
-    """What the words say by which a number follows that is something else's."""
+    """Return the derivations that the words name, for a number that is shown for something else."""
     statement, context = claim.statement, claim.context
     if statement.number.is_percentage:
         return _percentage_roles(claim)

@@ -1,4 +1,4 @@
-"""What speaks against a value by itself: its sign, what it counts, a superlative beside it."""
+"""Faults of a single value: its sign, what it counts, a superlative next to it, unshown names."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 UnshownValues = Mapping[str, frozenset[str]]
-"""Values of the data that no cell has to do with, to their words."""
+"""Values of the data that no cell uses or shows, with the words of each."""
 
 _FALLING = re.compile(
     r"\b(?:fell|fall\w*|sav(?:ed?|es|ings?)|cut|drop\w*|declin\w*|decreas\w*|loss\w*|lost|down|lower\w*|less|negativ\w*|minus|"
@@ -50,21 +50,21 @@ _MEASURED = re.compile(
     r"(?:\s(?:with|at|of|is|was)|:|,|\s\()\s?(?:about\s|only\s|just\s)?[$€£]?\**\Z",
     re.IGNORECASE,
 )
-"""A superlative with what it is said of, right before the number."""
+"""A superlative with its measure, directly before the number."""
 _ENDS = re.compile(r"\**\s?(?:[.,;)]|\Z|and\b)")
 _POINTS = re.compile(r"\s?(?:%|percentage|percent)[ -]points?\b")
 _RELATIVE = frozenset(content_words("lift growth relative uplift change increase decrease"))
 _BY = re.compile(r"(?:[x×,]|\bby)\s?\Z")
-"""Between how many rows and how many columns there are."""
+"""Text between the number of rows and the number of columns."""
 _COLUMNS = frozenset(content_words("column variable feature field"))
 _DERIVED = frozenset(content_words("share rate ratio proportion percentage growth margin change"))
-"""What is no count, which a superlative may be about."""
+"""Measures other than counts that a superlative may be about."""
 NO_EXTREME = "the "
-"""How the reason of a superlative's fault begins."""
+"""Beginning of the reason of a superlative's fault."""
 _TOTALS = frozenset(("sum", "all", "overall"))
 _MOST_ROWS = 1_000
 _VALUE = re.compile(r"(?<![\w'])'([A-Z][^'\n]{2,40})'(?!:|\w)")
-"""A name among the values of a profile; a column's stands before a colon."""
+"""A name among the values of a profile; the name of a column precedes a colon."""
 _MOST_VALUES, _SPELT_CHARS = 500, 100_000
 _NAME = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][a-z][\w'’-]+(?: [A-Z][a-z][\w'’-]+)*(?<!['’]s)")
 _YEAR = re.compile(r"(?<![\w.,-])(?:19|20)\d\d(?![\w,-]|\.\d)")
@@ -78,11 +78,11 @@ _BY_TIME = re.compile(
     r"month|week|quarter|season|strftime|day_name|day_?of_?year|resample|grouper|period|\b\d{4}-\d\d"
 )
 _ENUMERATES = re.compile(r"[^.;]{0,40}?(?::|\bnamely\b|\bsuch as\b|\bincluding\b|[(])")
-"""Behind a number that counts names: `3 species: Adelie, ...`."""
+"""Text after a number that counts names: `3 species: Adelie, ...`."""
 
 
 def sign_fault(held: FittingValue, statement: Statement) -> str:
-    """Why a number is of the other sign than its value, where no word says so."""
+    """Return the fault if a number has another sign than its value and no word says so; else ""."""
     stated, value = statement.number, held.cell.value
     is_minus = stated.digits.startswith("-")
     if held.reading.way == "fraction" and not _RISING.search(statement.sentence):
@@ -98,7 +98,7 @@ def sign_fault(held: FittingValue, statement: Statement) -> str:
 
 
 def _has_fallen(held: FittingValue, statement: Statement) -> bool:
-    """Whether words say that something fell whose change is one of a column with a sign."""
+    """Whether words say that something fell, and its column of changes has negative values."""
     if held.block is None or not held.block.is_table:
         return False
     clause = f"{statement.before} {statement.after}"
@@ -107,7 +107,7 @@ def _has_fallen(held: FittingValue, statement: Statement) -> bool:
 
 
 def points_fault(held: FittingValue, statement: Statement) -> str:
-    """Returns why a value is no difference in percentage points; else nothing.
+    """Return why a value is not a difference in percentage points; else "".
 
     Args:
         held: the value that the number is.
@@ -121,12 +121,12 @@ def points_fault(held: FittingValue, statement: Statement) -> str:
 
 
 def is_other_count(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> bool:
-    """Returns whether a number counts columns and a value does not, or the other way round.
+    """Return whether a number counts columns and a value does not, or vice versa.
 
     Args:
         held: the value that the number is.
         statement: the number with its words.
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     block = held.block
     noun = content_words(statement.after[:40])[:1]
@@ -139,12 +139,12 @@ def is_other_count(held: FittingValue, statement: Statement, blocks: Sequence[Te
 
 
 def superlative_fault(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> str:
-    """Returns why a row is not the largest or smallest that a clause calls it; else nothing.
+    """Return why a row is not the largest or smallest, as a clause calls it; else "".
 
     Args:
         held: the value that the number is.
         statement: the number with its words.
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     block, cell = held.block, held.cell
     words = f"{statement.before} {statement.after}"
@@ -167,7 +167,7 @@ def superlative_fault(held: FittingValue, statement: Statement, blocks: Sequence
 
 
 def _can_tell(block: TextBlock, cell: NumberCell, statement: Statement) -> bool:
-    """Whether a superlative beside a value is about the rows of its table."""
+    """Whether a superlative next to a value is about the rows of its table."""
     is_dated = all(1000 <= one.value <= 2100 for one in block.column(cell.column))
     is_listed = block.is_table or len(block.labels) == len(block.cells)
     if is_dated or not is_listed or block.levels > 1 or not block.is_complete:
@@ -179,10 +179,10 @@ def _can_tell(block: TextBlock, cell: NumberCell, statement: Statement) -> bool:
 
 
 def _measure_of(statement: Statement) -> frozenset[str] | None:
-    """What a row is called the largest by, where the number is that; `None` where it need not be.
+    """Return the measure of a superlative if the number must be of that measure; else `None`.
 
-    `the highest revenue with 12` says of 12 that it is the revenue, `the largest one with 3 rooms`
-    does not.
+    `the highest revenue with 12` says that 12 is the revenue; `the largest one with 3 rooms` does
+    not say what 3 is.
     """
     match = _MEASURED.search(statement.before)
     if not match or not _ENDS.match(statement.after):
@@ -191,7 +191,7 @@ def _measure_of(statement: Statement) -> frozenset[str] | None:
 
 
 def _is_total(block: TextBlock, row: int) -> bool:
-    """Whether a row holds what the others add up to."""
+    """Whether a row contains the total of the others."""
     return bool(block.row_words(row) & _TOTALS)
 
 
@@ -202,7 +202,7 @@ def _is_extreme_anywhere(
     *,
     is_high: bool,
 ) -> bool:
-    """Whether what a row names is the first or last by some column, or by one that is meant."""
+    """Whether a row with these labels is first or last by some column, or by one that is meant."""
     for block in blocks:
         if not 1 < len(block.rows) <= _MOST_ROWS:
             continue
@@ -217,17 +217,17 @@ def _is_extreme_anywhere(
 
 
 def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownValues:
-    """Returns names of the data and of the question that no cell has to do with.
+    """Return names of the data and of the question that no cell uses or shows.
 
-    A model may put a number to a name that it has only read in the profile, and may leave the name
-    out of its code that the question asks for. A name of a question is a year, or a word with a
-    capital letter inside an English sentence. One of which a cell has another spelling is none of
-    these.
+    A model may give a number for a name that it has only read in the profile. It may also omit the
+    name that the question asks for from its code. A name of a question is a year, or a word with a
+    capital letter inside an English sentence. A name that a cell spells differently does not count
+    as unshown.
 
     Args:
-        profile: what the model was shown of the data.
-        question: what was asked.
-        told: the names of the files, the cells, and what these have shown.
+        profile: the description of the data that the model was shown.
+        question: the question.
+        told: the names of the files, the cells, and their outputs.
     """
     text = "\n".join(told).casefold()
     names = dict.fromkeys(match[1] for match in _VALUE.finditer(profile))
@@ -247,7 +247,7 @@ def _asked_names(question: str) -> Sequence[str]:
 
 
 def _is_met(name: str, text: str) -> bool:
-    """Whether a cell has a part of the name, another spelling of it, or a number for it."""
+    """Whether a cell contains a part of the name, another spelling of it, or a number for it."""
     if _OF_TIME.fullmatch(name):
         return bool(_BY_TIME.search(text))
     parts = _parts(name)
@@ -262,7 +262,7 @@ def _parts(name: str) -> list[str]:
 
 
 def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:
-    """Why a number can't be that of a name: no cell has selected or shown it."""
+    """Return why a number can't be that of a name, if no cell has selected or shown it; else ""."""
     if not unshown or _ENUMERATES.match(statement.after) or _ENUMERATES.match(statement.behind):
         return ""
     for name, words in unshown.items():

@@ -1,4 +1,4 @@
-"""Lines of words, lists and dictionaries that cells have printed, as values with labels."""
+"""Printed lines of words, lists and dictionaries as values with labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PAIRED = re.compile(
 _NAMED = re.compile(r"\W*@(?P<head>[^\[\]]{1,60})\[(?P<value>[^\[\]]*)\]\s*$")
 RANGE = re.compile(r"(?<![\w.,])\d+(?:\s?[-–]\s?\d+|\+)(?![\w.]*\d)")
 _ASSIGNED = re.compile(r"(?<![^\s,;(])([^\W\d][\w.%/]*)\s?=\s?[$€£]?\Z")
-"""Before a value, as in `mean=3.1 sd=0.2`."""
+"""Name before a value, as in `mean=3.1 sd=0.2`."""
 _PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s+")
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
@@ -49,12 +49,12 @@ _TUPLE = re.compile(r"\(([^()]*)\)")
 _TUPLES = re.compile(r"\[?\([^()]*\)(?:,?\s*\([^()]*\))+\]?")
 _NEXT_VALUE = re.compile(r"\s[$€£]?[-−]?\d")
 _FOLDED = re.compile(r"^[\[{](?:\s*|\s*['\"{\[].*,\s*)$", re.MULTILINE)
-"""A line that opens a list or a dictionary, which goes on below it."""
+"""A line that opens a list or a dictionary, which continues below it."""
 _MOST_UNFOLDED = 8_000
 _STAMP = re.compile(
     r"^\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?\]?\s*(?:-\s)?(?:\[?[A-Z]{4,8}\]?:?\s)?"
 )
-"""What a log begins a line with."""
+"""Beginning of a line of a log."""
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _RECORDS = re.compile(
     r"(?:[\w ]{1,40}[:=]\s*)?"
@@ -66,7 +66,7 @@ _SHAPE = re.compile(r"\(\s*(\d+)\s*,\s*(\d+)\s*\)")
 
 @dataclass(slots=True)
 class _Line:
-    """A line of words with its numbers, and which words each of them has."""
+    """A line of words with its numbers, and the words of each."""
 
     head: str = ""
     labels: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Line:
 
 
 def words_blocks(lines: Iterable[str], source: int) -> list[TextBlock]:
-    """Lines such as `Mean mass: 5076 g`: each number with the words of its clause."""
+    """Return lines such as `Mean mass: 5076 g` as numbers with the words of their clauses."""
     read_lines = [_line(line) for line in lines]
     blocks: list[TextBlock] = []
     for is_table, run in _runs([line for line in read_lines if line.numbers]):
@@ -98,7 +98,7 @@ def words_blocks(lines: Iterable[str], source: int) -> list[TextBlock]:
 
 
 def _runs(lines: list[_Line]) -> Iterator[tuple[bool, list[_Line]]]:
-    """Lines that follow each other, those together that are rows of one table."""
+    """Yield consecutive lines, grouped if they are rows of one table."""
     run: list[_Line] = []
     for line in lines:
         if run and not _are_alike(run[0], line):
@@ -110,7 +110,7 @@ def _runs(lines: list[_Line]) -> Iterator[tuple[bool, list[_Line]]]:
 
 
 def _with_heads(run: list[_Line]) -> list[_Line]:
-    """Names the lines of a table by what only their first words differ in."""
+    """Name the lines of a table by their first label, if only that differs."""
     if len(run) > 1 and not run[0].head:
         common = [word for word in content_words(run[0].labels[0]) if _is_shared(word, run)]
         for line in run:
@@ -145,7 +145,7 @@ def _add_line(block: TextBlock, line: _Line) -> None:
 
 
 def _are_alike(one: _Line, other: _Line) -> bool:
-    """Whether two lines are rows of a table: each with a name, the same words for its numbers."""
+    """Whether two lines are rows of a table: each has a name, and the same words per number."""
     if len(one.numbers) < 2 or bool(one.head) != bool(other.head):
         return False
     mine = [content_words(label) for label in one.labels]
@@ -156,7 +156,7 @@ def _are_alike(one: _Line, other: _Line) -> bool:
 
 
 def _line(line: str) -> _Line:
-    """The numbers of a line, without those that are names: dates, years, `Cluster 3:`."""
+    """Parse the numbers of a line, without those that are labels: dates, years, `Cluster 3:`."""
     line = _STAMP.sub("", line)
     dates = dates_in(line)
     numbers = [
@@ -237,7 +237,7 @@ def _split_numbers(number: StatedNumber) -> Iterator[StatedNumber]:
 
 
 def literal_of(line: str, source: int) -> TextBlock | None:
-    """A list, tuple or dictionary with what each of its numbers belongs to; `None` for others."""
+    """Parse a list, tuple or dictionary into labelled numbers; return `None` for other lines."""
     opened = re.search(r"[\[{(]", line)
     if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"\W*@[^\[\]]+\[", line):
         return None
@@ -266,7 +266,7 @@ def literal_of(line: str, source: int) -> TextBlock | None:
 
 
 def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
-    """Takes the numbers of a literal into the block, with the names of all that they are in."""
+    """Add the numbers of a literal to the block, with the names of all enclosing levels."""
     levels: list[tuple[list[str], list[str]]] = [([], [])]
     for at, token in enumerate(tokens):
         following = tokens[at + 1] if at + 1 < len(tokens) else ""
@@ -292,9 +292,9 @@ def _take_tokens(block: TextBlock, tokens: list[str]) -> None:
 
 
 def unfolded(text: str) -> str:
-    """Returns a text with each list or dictionary that goes over several lines on one line.
+    """Return a text with each list or dictionary of several lines, as in indented JSON, on one.
 
-    Every character keeps its place, as JSON that is indented shows it.
+    Every character keeps its position.
     """
     if not _FOLDED.search(text):
         return text
@@ -314,7 +314,7 @@ def unfolded(text: str) -> str:
 
 
 def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
-    """Returns the cells of tuples as databases give them; `None` where they are no table.
+    """Return the cells of tuples as databases return them; `None` if they are not a table.
 
     Args:
         lines: each a tuple, or all of them in one list.
@@ -334,7 +334,7 @@ def tuple_rows(lines: Sequence[str]) -> list[list[str]] | None:
 
 
 def record_rows(line: str) -> list[list[str]] | None:
-    """Returns the cells of a dictionary or list of dictionaries that are alike, head included.
+    """Return the cells of dictionaries with equal keys, in a list or dictionary, with the head.
 
     Args:
         line: as Python or JSON writes it, perhaps with a name before it.
@@ -368,7 +368,7 @@ def record_rows(line: str) -> list[list[str]] | None:
 
 
 def takes_in(block: TextBlock, literal: TextBlock) -> bool:
-    """Takes a tuple with a name into those of the lines before, where they are alike."""
+    """Add a named tuple to those of the previous lines, and return whether it matched them."""
     if len(literal.parts) != 1 or not block.parts or block.is_table or not literal.labels:
         return False
     row = len(block.rows)

@@ -1,4 +1,4 @@
-"""Numbers of an answer that are names: years, classes, quantiles, parts of longer labels."""
+"""Numbers of an answer that are labels: years, classes, quantiles, parts of longer labels."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITHIN = re.compile(
     r"(?:quart|percent|quant)ile)\b"
 )
 _LISTED = re.compile(r"\s*(?:,|or|and|to|-|–|, and|, or)\s*")
-"""Between labels that are numbers, as in `4 or 5 stars`."""
+"""Text between labels that are numbers, as in `4 or 5 stars`."""
 _ORDINALS = {word: at for at, word in enumerate(["first", "second", "third", "fourth", "fifth"], 1)}
 _ORDINAL = re.compile(
     r"\b(?:(\d{1,2})(?:st|nd|rd|th)|(first|second|third|fourth|fifth))[ -](\w+)", re.I
@@ -30,7 +30,7 @@ _NUMBERED = re.compile(r"\b([A-Za-z]{3,12})\s(\d{1,3})\b(?![.,]\d)")
 _CLOCK = re.compile(
     r"(?:\s?(?:o['’]clock|uhr|h\b|(?P<am>a\.?m\b)|(?P<pm>p\.?m\b))|:00\b)", re.IGNORECASE
 )
-"""Behind an hour of the day."""
+"""Text after an hour of the day."""
 _RAISED = str.maketrans("²³", "23")
 _EDGE = re.compile(
     r"(?:\b(?:between|from|aged?|over|under|above|below|(?:up )?to|than|until|and)|[-–<>≥≤])\s*\Z",
@@ -47,15 +47,15 @@ _YEAR_BEFORE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The labels of all outputs, by which names are found in an answer."""
+    """The labels of all outputs, for finding names in an answer."""
 
     phrases: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     """Labels as words, by their first word."""
     words: frozenset[str] = frozenset()
     key_names: frozenset[str] = frozenset()
-    """What labels that are numbers count: `class`, `cluster`."""
+    """Things that numeric labels number: `class`, `cluster`."""
     key_columns: frozenset[str] = frozenset()
-    """The names of the columns that they are of, as they are written, lower case."""
+    """The names of their columns as written, lower case."""
     keys: frozenset[str] = frozenset()
     short: frozenset[str] = frozenset()
     """Words of columns that may be the first letters of longer ones: `acc`, `pop`."""
@@ -69,7 +69,7 @@ class Vocabulary:
     """Labels such as `18-25` or `Model 3`, lower case."""
 
     def labels_in(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Returns the labels among words, in order, the longest first where several fit."""
+        """Return the labels among words, in order; the longest if several fit."""
         found, at = [], 0
         while at < len(words):
             fitting = [
@@ -86,17 +86,17 @@ class Vocabulary:
         return found
 
     def names_key(self, word: str) -> bool:
-        """Whether a word names what numbers are labels of."""
+        """Whether a word names the things that numeric labels number."""
         return bool(word) and any(
             word == name or (len(word) > 3 and name.endswith(word)) for name in self.key_names
         )
 
 
 def label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
-    """Returns where numbers stand that are names, and the name; empty where other words have it.
+    """Return the start of each number that is a label, with its name; "" if other words have it.
 
     Args:
-        answer: what the model states.
+        answer: the answer of the model.
         vocabulary: the labels of the outputs that it is about.
     """
     found: dict[int, str] = {}
@@ -119,7 +119,7 @@ def label_numbers(answer: str, vocabulary: Vocabulary) -> dict[int, str]:
 
 
 def _add_ordinals(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
-    """Takes `third class` for a label, and then `the first (72)`, too."""
+    """Add `third class` as a label, and then `the first (72)` as well."""
     for match in _ORDINAL.finditer(answer):
         named = next(iter(content_words(match[3])), "")
         if named and vocabulary.names_key(named):
@@ -130,7 +130,7 @@ def _add_ordinals(found: dict[int, str], answer: str, vocabulary: Vocabulary) ->
 
 
 def _name_of(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> str | None:
-    """The name that a number is: a year, a quantile, `class 3`; `None` for none."""
+    """Return the name of a number that is a year, a quantile, `class 3`; `None` for others."""
     before = answer[max(0, number.start - 30) : number.start]
     if number.is_year:
         is_dated = _YEAR_BEFORE.search(before) or not before.strip(" \n*#-")
@@ -148,7 +148,7 @@ def _name_of(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> str |
 
 
 def _hour_of(number: StatedNumber, answer: str) -> int | None:
-    """The hour of the day that a number is: 14 for `2 pm`; `None` for none."""
+    """Return the hour of the day that a number is: 14 for `2 pm`; `None` if it is not one."""
     clock = _CLOCK.match(answer, number.end)
     if not clock:
         is_at = number.is_whole and answer[max(0, number.start - 4) : number.start] == " at "
@@ -159,7 +159,7 @@ def _hour_of(number: StatedNumber, answer: str) -> int | None:
 
 
 def _is_called(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> bool:
-    """Whether the word before or behind a number says what it is a label of."""
+    """Whether the word before or after a number says what it is a label of."""
     word = re.search(r"(\w+)[\s=:#]+\**\Z", answer[max(0, number.start - 30) : number.start])
     after = re.match(r"[- ](\w+)", answer[number.end : number.end + 30])
     name = next(iter(content_words(word[1], is_label=True)), "") if word else ""
@@ -167,7 +167,7 @@ def _is_called(number: StatedNumber, answer: str, vocabulary: Vocabulary) -> boo
 
 
 def _names_one(word: str, vocabulary: Vocabulary) -> bool:
-    """Whether a word behind a number makes it a label: `5 stars` of a column `stars`."""
+    """Whether a word after a number makes it a label: `5 stars` of a column `stars`."""
     return any(
         name.endswith("s") and not name.endswith("ss") and word in (name, name[:-1])
         for name in vocabulary.key_columns
@@ -175,7 +175,7 @@ def _names_one(word: str, vocabulary: Vocabulary) -> bool:
 
 
 def _add_listed(found: dict[int, str], answer: str, vocabulary: Vocabulary) -> None:
-    """Takes a number for a label, too, that stands in one list with one, as in `4 or 5 stars`."""
+    """Add the numbers that share a list with a label, as in `4 or 5 stars`."""
     numbers = list(numbers_in(answer))
     for ordered in (list(reversed(numbers)), numbers):
         for one, other in pairwise(ordered):

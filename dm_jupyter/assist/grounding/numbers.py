@@ -1,4 +1,4 @@
-"""The numbers of a text: what they are worth, how exactly they are stated, which claim nothing."""
+"""The numbers of a text: their values, their precision, and which of them claim nothing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _POWER = re.compile(r"\s?[×x·*]\s?10(?:\^|\*\*)?\{?")
 _RAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
 _ORDINAL = re.compile(r"(?:st|nd|rd|th)\b")
 _MARKER = re.compile(r"^[ \t>#*(]*(?P<number>\d{1,3})[.)](?=[*\s]+\S)", re.MULTILINE)
-"""What may number an entry of a list."""
+"""Number of a list entry."""
 _REFERENCE = re.compile(r"\b(?:step|cell|figure|fig\.?|section|note|part)\s+$", re.IGNORECASE)
-"""Before the number of something that is no data."""
+"""Text before the number of something that is not data."""
 _MONTHS = (
     "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     "|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?"
@@ -69,16 +69,16 @@ _AFTER_LEVEL = re.compile(
 )
 _ONE_IN = re.compile(r"\s(?:in|out of)\s(?:every\s)?\d")
 _BASE = re.compile(r"(?:\bper|/)\s?$", re.IGNORECASE)
-"""Before a power of ten that something is stated for: `per 100,000 people`."""
+"""Text before a power of ten that is the base of a rate: `per 100,000 people`."""
 _NEAR_CHARS = 40
-"""Characters before a number among which the words of a level stand."""
+"""Characters before a number that are searched for the words of a level."""
 
 _COMMA = re.compile(
     r"(?<![\w.,])(?:\d{1,3}(?:\.\d{3})+|\d+),\d{1,2}(?![\d,]|\.\d)|(?<![\w.,])0,\d+(?![\d,])"
 )
 """A number with a decimal comma."""
 _POINT = re.compile(r"(?<![\w.,])(?:\d[\d,]*\.(?:\d{1,2}|\d{4,})|0\.\d+)(?![\d.])|\d,\d{3},\d")
-"""A number as English writes it."""
+"""A number in English notation."""
 _ENGLISH = re.compile(r"\b(?:the|is|are|of|and|has|have|was|were|with|by)\b", re.IGNORECASE)
 _NO_ENGLISH = re.compile(
     r"\b(?:der|die|das|und|ist|sind|mit|von|für|le|les|des|est|sont|et|el|los|las|y|con|il|di|het|een)\b",
@@ -88,9 +88,9 @@ _GROUPED = re.compile(r"(?<![\w.,])[1-9]\d{0,2}(?: \d{3}){2,}(?!\d)")
 _GROUPED_ONCE = re.compile(r"(?<![\w.,])[1-9]\d{0,2} \d{3}(?![\d ]\d)")
 _SWAPPED = str.maketrans(",.", ".,")
 _LONGEST = 300
-"""Characters of a number; what is longer is no quantity that anyone states."""
+"""Most characters of a number; nobody states a longer quantity."""
 _WIDE = Context(prec=1_000)
-"""Digits enough to round any such number."""
+"""Decimal context with enough digits to round any such number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ class StatedNumber:
 
     text: str
     digits: str
-    """Without separators, unit and scale, as `float` and `Decimal` read it."""
+    """The number without separators, unit and scale, as `float` and `Decimal` read it."""
     decimals: int
     exponent: int
     """Power of ten by which the words after the number scale it; -2 for a percentage."""
     start: int
     end: int
-    """Where it stands in the text."""
+    """Position in the text at which it ends."""
 
     @property
     def value(self) -> float:
-        """What is written, not scaled."""
+        """The written value, not scaled."""
         return float(self.digits)
 
     @property
@@ -130,17 +130,17 @@ class StatedNumber:
 
     @property
     def is_year(self) -> bool:
-        """Whether it is written as a year is."""
+        """Whether it is written like a year."""
         return self.text.isdecimal() and len(self.text) == 4 and 1500 <= int(self.text) <= 2100
 
 
 def stated_numbers(text: str) -> frozenset[Decimal]:
-    """Returns the numbers of a text, each once, by what they are worth.
+    """Return the numbers of a text, each once, by their values.
 
-    `1,200.0` is 1200, `1.2 thousand` as well; `45 %` and `45 percent` are 0.45.
+    `1,200.0` and `1.2 thousand` are 1200; `45 %` and `45 percent` are 0.45.
 
     Args:
-        text: what is stated.
+        text: the text.
     """
     return frozenset(
         Decimal(number.digits).scaleb(number.exponent, context=_WIDE) for number in numbers_in(text)
@@ -148,10 +148,10 @@ def stated_numbers(text: str) -> frozenset[Decimal]:
 
 
 def with_points(answer: str) -> str:
-    """Returns an answer with its numbers as English writes them, each character in its place.
+    """Return an answer with its numbers in English notation, all characters at their positions.
 
-    `35.440,27` becomes `35,440.27` where no number of the answer has a decimal point. Thousands
-    that a space sets apart get a narrow one.
+    `35.440,27` becomes `35,440.27` if no number of the answer has a decimal point. A space between
+    thousands becomes a narrow one.
 
     Args:
         answer: in any language.
@@ -169,7 +169,7 @@ def _is_foreign(answer: str) -> bool:
 
 
 def claimed(answer: str) -> Iterator[StatedNumber]:
-    """Yields the numbers of an answer that say something of the data; dates are left out."""
+    """Yield the numbers of an answer that claim something about the data, without dates."""
     markers = _list_markers(answer)
     dates = dates_in(answer)
     for number in numbers_in(answer):
@@ -188,12 +188,12 @@ def claimed(answer: str) -> Iterator[StatedNumber]:
 
 
 def dates_in(text: str) -> list[tuple[int, int]]:
-    """Returns where dates and times of day stand in a text."""
+    """Return the positions of dates and times of day in a text."""
     return [match.span() for match in _DATE.finditer(text)]
 
 
 def numbers_in(text: str) -> Iterator[StatedNumber]:
-    """Yields every number of a text, in order."""
+    """Yield every number of a text, in order."""
     for match in _NUMBER.finditer(text):
         if len(match["number"]) > _LONGEST:
             continue
@@ -208,24 +208,24 @@ def numbers_in(text: str) -> Iterator[StatedNumber]:
 
 
 def _decimals(digits: str) -> int:
-    """How many digits stand behind the point, with what `e-3` adds to them."""
+    """Return the number of digits after the point, including those that `e-3` adds."""
     mantissa, _, power = digits.lower().partition("e")
     behind = len(mantissa.partition(".")[2])
     return max(0, behind - int(power or 0))
 
 
 def plain_numbers(text: str) -> list[str]:
-    """Returns how each number of a text is written, fast and without what follows it."""
+    """Return each number of a text as written, without its unit; faster than `numbers_in`."""
     return _PLAIN.findall(text)
 
 
 def plain_value(written: str) -> float:
-    """Returns what such a number is worth."""
+    """Return the value of a number from `plain_numbers`; 0 if it is too long."""
     return float(written.replace(",", "").replace("−", "-")) if len(written) <= _LONGEST else 0.0
 
 
 def magnitude(number: StatedNumber) -> float:
-    """Returns what one unit of the last digit other than a closing zero is worth: 100 for 5,100."""
+    """Return the size of one unit of the last digit that is not a trailing zero: 100 for 5,100."""
     if number.decimals or not number.digits.lstrip("+-").isdecimal():
         return number.step
     digits = number.digits.lstrip("+-")
@@ -234,7 +234,7 @@ def magnitude(number: StatedNumber) -> float:
 
 
 def _list_markers(text: str) -> frozenset[int]:
-    """Where the numbers stand that count the entries of lists: 1, and 2 where 1 came before."""
+    """Return the positions of the numbers of list entries: 1, and 2 if 1 came before."""
     places, next_one = set(), 1
     for match in _MARKER.finditer(text):
         number = int(match["number"])
@@ -245,7 +245,7 @@ def _list_markers(text: str) -> frozenset[int]:
 
 
 def _is_level(text: str, number: StatedNumber, before: str) -> bool:
-    """Whether it is a usual level of significance, with words that say so beside it."""
+    """Whether it is a usual level of significance, next to words that say so."""
     usual = _LEVELS_PERCENT if number.is_percentage else _LEVELS
     return Decimal(number.digits) in usual and bool(
         _BEFORE_LEVEL.search(before) or _AFTER_LEVEL.match(text, number.end)

@@ -1,4 +1,4 @@
-"""What cells have shown, as values with labels: tables, lines of words, lists and dictionaries."""
+"""Outputs of cells as values with labels: tables, lines of words, lists and dictionaries."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TYPES = re.compile(
     r"float\d*|real|decimal.*|numeric.*|bool(?:ean)?|date|time.*|datetime.*)?",
     re.IGNORECASE,
 )
-"""What a cell below a head says of its column."""
+"""Types of columns, as printed in the cells below a table's head."""
 _NOTHING = re.compile(
     r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
     re.M | re.I,
@@ -50,47 +50,47 @@ _QUANTILE = re.compile(r"(?<!\S)(\d{1,2})%(?!\S)")
 _QUANTITY = re.compile(
     r"(?<=\s)\d[\d.,]* ?[^\W\d_]+\d?(?!\w)|\b(?:over|under|above|below|than|least|most) \d+(?!\w)"
 )
-"""A number of a label with what it counts, as in `prediction for 100 m2`."""
+"""A number in a label with what it counts, as in `prediction for 100 m2`."""
 _NUMBERING = frozenset(("id", "cod", "key", "no", "nr", "num"))
 _LETTERED = re.compile(r"([A-Za-z])(\d{1,3})")
 _CALLED = {"k": {"clusters", "neighbors", "neighbours", "components", "topics", "folds"}}
-"""What a letter counts."""
+"""Things that a letter counts."""
 _GENERIC = frozenset(content_words("class cluster group category label level"))
-"""What numbers may be labels of that nothing names."""
+"""Things that unnamed numbers may be labels of."""
 _INDEX_NAME = re.compile(r"[^\W\d]\w*(?: \w+){0,3}\s*")
 _JOINED = re.compile(r"(?<![\d.])\d{1,3},\d{3}(?!\d)")
 _TWO_TABLES = 4
 _LONG_LINE, _LONG_LITERAL, _LONG_GROUP = 1_000, 8_000, 200
 _MOST_LABELLED = 1_500
-"""Values that are read with their labels; those after them are only numbers."""
+"""Values that are read with their labels; further ones are only numbers."""
 _MOST_LABELS = 2_000
 _LABEL_WORDS, _MOST_ALIKE = 6, 100
 
 
 @dataclass(slots=True)
 class Outputs:
-    """All that the cells of a run have shown."""
+    """Everything that the cells of a run have shown."""
 
     blocks: list[TextBlock] = field(default_factory=list)
     bare: list[str] = field(default_factory=list)
     """Numbers without labels, as written."""
     bare_from: list[tuple[int, int]] = field(default_factory=list)
-    """Where in `bare` those of an output begin, and which output that is."""
+    """Index in `bare` at which the numbers of an output begin, and the index of that output."""
     texts: Sequence[str] = ()
     empty: int | None = None
-    """The output that said that there is nothing."""
+    """The output that reported an empty result."""
     vocabulary: Vocabulary = field(default_factory=Vocabulary)
 
 
 def read_outputs(texts: Sequence[str]) -> Outputs:
-    """Returns what outputs hold, in time linear in their length.
+    """Return the contents of outputs, in time linear in their length.
 
     Args:
         texts: of each cell, as plain text.
     """
     found = Outputs(texts=texts)
     left = _MOST_LABELLED
-    for source, text in reversed(list(enumerate(texts))):  # the last ones are what is answered from
+    for source, text in reversed(list(enumerate(texts))):  # answers rely on the last outputs
         if found.empty is None and _NOTHING.search(text[:10_000]):
             found.empty = source
         found.bare_from.append((len(found.bare), source))
@@ -110,17 +110,17 @@ def read_outputs(texts: Sequence[str]) -> Outputs:
 
 @dataclass(slots=True)
 class _Part:
-    """Lines of an output that are read as one."""
+    """Lines of an output that are read together."""
 
     kind: str
-    """`table` for aligned ones, `|`, `,` or `\t` for delimited ones, else `words`."""
+    """Kind of lines: `table` if aligned, `|`, `,` or `\t` if delimited, else `words`."""
     lines: list[str] = field(default_factory=list)
     is_series: bool = False
     name: str = ""
     total: tuple[int | None, int | None] = (None, None)
     is_long: bool = False
     start: int = 0
-    """Where it begins in the output."""
+    """Position in the output at which it begins."""
 
 
 def _parts(text: str) -> Iterator[_Part]:
@@ -154,12 +154,12 @@ def _parts(text: str) -> Iterator[_Part]:
 
 
 def _is_open(part: _Part) -> bool:
-    """Whether a table is only a head so far, below which a line may be left empty."""
+    """Whether a table is only a head so far, which an empty line may follow."""
     return part.kind == "table" and len(part.lines) == 1 and not _has_number(part.lines[0])
 
 
 def _of_one_width(part: _Part) -> list[_Part]:
-    """A table as it is, or two that follow each other without a line between, each as wide."""
+    """Return a table, or two if its lines have two widths: adjacent tables without a blank line."""
     if part.kind != "table" or len(part.lines) < _TWO_TABLES:
         return [part]
     widths = [len(line.rstrip()) for line in part.lines]
@@ -184,7 +184,7 @@ def _has_number(line: str) -> bool:
 
 
 def _closed(part: _Part, footer: re.Match[str]) -> Iterator[_Part]:
-    """The lines above a footer, with what it says of them."""
+    """Yield the lines above a footer, with what it says of them."""
     if footer["rows"]:
         part.total = int(footer["rows"]), int(footer["columns"])
     else:
@@ -196,7 +196,7 @@ def _closed(part: _Part, footer: re.Match[str]) -> Iterator[_Part]:
 
 
 def _taken_over(part: _Part, line: str) -> list[str]:
-    """The last line of the words before a table, where it is the table's head."""
+    """Remove and return the last line of the words before a table, if it is the table's head."""
     last = part.lines[-1] if part.lines else ""
     is_level = len(last.rstrip()) == len(line.rstrip()) and not last.rstrip().endswith((":", "."))
     is_name = bool(_INDEX_NAME.fullmatch(last)) and bool(line[:1].strip())
@@ -229,7 +229,7 @@ def _is_head(line: str) -> bool:
 
 
 def _is_new_head(line: str, before: str) -> bool:
-    """Whether a line begins the next table: no number, after one with numbers."""
+    """Whether a line begins the next table: it has no number, the line before it has one."""
     if not line[:1].isspace() or not line.strip() or re.search(r"\bNaN\b", line):
         return False
     numbers = [cell for cell in line.split() if number_of(cell) is not None]
@@ -255,7 +255,7 @@ def _blocks(part: _Part, source: int) -> list[TextBlock]:
 
 
 def _aligned(part: _Part, source: int) -> TextBlock | None:
-    """The table of aligned lines; the name of a series' index is not aligned."""
+    """Return the table of aligned lines; the name of a series' index is not aligned."""
     lines, index_name, is_series = part.lines, "", part.is_series
     is_short = len(lines) > 1 and len(lines[0].rstrip()) < len(lines[1].rstrip())
     is_name = len(lines) > 1 and bool(_INDEX_NAME.fullmatch(lines[0]))
@@ -271,7 +271,7 @@ def _aligned(part: _Part, source: int) -> TextBlock | None:
 
 
 def _ragged_cells(lines: Sequence[str]) -> list[list[str]] | None:
-    """The cells of lines that are not aligned, where two spaces split all alike."""
+    """Return the cells of unaligned lines, if two spaces split all into equally many."""
     aligned = {len(line.rstrip()) for line in lines}
     rows = [re.split(r" {2,}", line.strip()) for line in lines]
     if len(aligned) == 1 or len(rows[-1]) < 3:
@@ -282,7 +282,7 @@ def _ragged_cells(lines: Sequence[str]) -> list[list[str]] | None:
 
 
 def _describe(block: TextBlock, part: _Part) -> None:
-    """Takes what a footer says, and cuts off what an index of `describe` names in its own way."""
+    """Add the totals of a footer to the block."""
     rows, columns = part.total
     if rows is not None:
         block.total_rows = rows
@@ -290,7 +290,7 @@ def _describe(block: TextBlock, part: _Part) -> None:
 
 
 def _joined_numbers(part: _Part, source: int) -> list[TextBlock]:
-    """`100,200` in a line of a csv file may be one number, too."""
+    """Return numbers such as `100,200` of csv lines, which may also be one number each."""
     if part.kind != ",":
         return []
     found = [match.group(0) for line in part.lines for match in _JOINED.finditer(line)]

@@ -1,7 +1,7 @@
-"""Values that belong together, of which a number of an answer may be made.
+"""Values that belong together, from which a number of an answer may be derived.
 
-Those of one column or row, those of lines that their labels tie, and those that the answer itself
-states. Any two numbers of all outputs would give nearly every result.
+They are those of one column or row, those of lines that their labels link, and those that the
+answer itself states. Any two numbers of all outputs would yield nearly every result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 
 _TOTAL = frozenset(("sum", "all", "overall", "count"))
 _STATISTICS = frozenset(("count", "sum", "mean"))
-"""Words of columns that are said of other columns, too."""
+"""Words of columns that also describe other columns."""
 _FIGURES = frozenset(("mean", "median", "std", "max", "min"))
 """Words of columns that are figures of one distribution."""
 _MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
@@ -48,7 +48,7 @@ class OutputValue:
 
 @dataclass(frozen=True, slots=True)
 class KnownPools:
-    """A number of the answer that an output bears out."""
+    """A number of the answer that an output supports."""
 
     value: float
     text: str
@@ -63,31 +63,31 @@ class NumberPool:
     values: tuple[OutputValue, ...]
     pairs: tuple[tuple[OutputValue, OutputValue], ...]
     whole: tuple[OutputValue, ...] = ()
-    """All values of the column, where all rows are shown."""
+    """All values of the column, if all rows are shown."""
     named: tuple[OutputValue, ...] = ()
-    """Those of them that the sentence names."""
+    """Values that the sentence names."""
     totals: tuple[OutputValue, ...] = ()
-    """What shares may be of."""
+    """Totals that shares may refer to."""
     is_column: bool = False
     """Whether they are one column of a table: shares are of their sum."""
     is_mixed: bool = False
     """Whether they are figures of one distribution, which nobody adds up."""
     is_told: bool = False
-    """Whether the clause names the one of the values that it is about."""
+    """Whether the clause names the value that it is about."""
     ratios: tuple[tuple[OutputValue, OutputValue], ...] = ()
-    """Twos of different kinds, of which one may be stated for each of the other."""
+    """Pairs of different kinds, of which one may be stated per unit of the other."""
     is_ordered: bool = False
     """Whether the values follow each other in time."""
     is_stated: bool = False
     """Whether they are numbers of the answer."""
     told: tuple[OutputValue, ...] = ()
-    """Those of a row whose columns the clause names."""
+    """Values of a row whose columns the clause names."""
     is_row: bool = False
     """Whether they are one row of a table, which the sentence names."""
 
 
 def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
-    """The numbers of the answer, as they are held and as they are stated."""
+    """Return the pool of the answer's numbers, as output values and as stated."""
     held, written = [], []
     for one in stated[:_POOL]:
         held.append(OutputValue(one.value, one.text, one.source))
@@ -104,7 +104,7 @@ def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
 
 
 def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
-    """Values of lines of which both are called what the number counts: votes, invalid votes."""
+    """Yield the values of lines that both name what the number counts: votes, invalid votes."""
     nouns = set(content_words(statement.after[:40])[:2])
     for block in blocks:
         if block.is_table or not 1 < len(block.cells) <= _POOL:
@@ -116,7 +116,7 @@ def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[Num
 def pools_of(
     statement: Statement, blocks: Sequence[TextBlock], totals: tuple[OutputValue, ...]
 ) -> Iterator[NumberPool]:
-    """The values of each column and row that the sentence may be about."""
+    """Yield the values of each column and row that the sentence may be about."""
     words = statement.near | statement.wide
     for block in blocks:
         if not len(block.cells) > 1 or len(block.rows) > _MOST_ROWS:
@@ -128,7 +128,7 @@ def pools_of(
             yield _column_pool(block, cells, rows, totals)
             yield from _span_pools(block, cells, statement)
         yield from _period_pools(block, rows, statement)
-        is_start = statement.tight.endswith("from ")  # of what comes before that is named
+        is_start = statement.tight.endswith("from ")  # of a row before the named one
         for row in (not is_start and rows) or range(min(len(block.rows), _FEW)):
             cells = [cell for at in block.value_columns() if (cell := block.at(row, at))]
             if block.is_table and 1 < len(cells) <= 2 * _FEW:
@@ -141,7 +141,7 @@ def pools_of(
 
 
 def _hinted(block: TextBlock, statement: Statement) -> list[int]:
-    """The line that alone has a word of the clause, where none is named in full."""
+    """Return the only line with a word of the clause, if no line is named in full."""
     if block.is_table:
         return []
     labels = [block.row_words(row) & statement.near for row in range(len(block.rows))]
@@ -157,7 +157,7 @@ def _hinted(block: TextBlock, statement: Statement) -> list[int]:
 def _span_pools(
     block: TextBlock, cells: list[NumberCell], statement: Statement
 ) -> Iterator[NumberPool]:
-    """The values of rows that the sentence names as one, and what they add up to."""
+    """Yield the values of rows that the sentence names together, and their sums."""
     sums = []
     for rows in rows_spanned(block, statement):
         values = [_value(block, cell) for cell in cells if cell.row in rows]
@@ -176,7 +176,7 @@ def _sum_value(values: Sequence[OutputValue]) -> OutputValue:
 
 
 def _period_pools(block: TextBlock, rows: list[int], statement: Statement) -> Iterator[NumberPool]:
-    """The values of rows within a time that the sentence names, where columns are months."""
+    """Yield the values of rows within a period that the sentence names, if columns are months."""
     for columns in columns_spanned(block, statement.sentence):
         for row in rows[:_FEW]:
             values = tuple(_value(block, cell) for at in columns if (cell := block.at(row, at)))
@@ -186,7 +186,7 @@ def _period_pools(block: TextBlock, rows: list[int], statement: Statement) -> It
 def _row_pools(
     block: TextBlock, cells: list[NumberCell], statement: Statement, *, is_named: bool
 ) -> Iterator[NumberPool]:
-    """The values of a row; those of years by themselves, for they have an order."""
+    """Yield the values of a row; those of years separately, because they have an order."""
     values = tuple(_value(block, cell) for cell in cells)
     columns = [block.column_words(cell.column) for cell in cells]
     dated = {id(value) for value, words in zip(values, columns, strict=True) if _year_in(words)}
@@ -224,13 +224,13 @@ def _are_years(columns: Sequence[frozenset[str]]) -> bool:
 
 
 def _year_in(words: frozenset[str]) -> str:
-    """The year that a label names; nothing where it names none, or two."""
+    """Return the year that a label names; empty if it names none, or several."""
     years = [word for word in words if _YEAR.fullmatch(word)]
     return years[0] if len(years) == 1 else ""
 
 
 def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
-    """What each column that counts adds up to, and all of them together."""
+    """Return the sum of each column of counts, and of all of them together."""
     sums = []
     for column in columns[:_FEW]:
         values = [_value(block, cell) for cell in block.column(column)]
@@ -242,7 +242,7 @@ def _sums_pool(block: TextBlock, columns: list[int]) -> NumberPool:
 
 
 def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
-    """What lines of several cells have printed, in twos that their labels tie."""
+    """Return the values of printed lines of several cells, in pairs that their labels link."""
     lines = [
         (block.row_words(cell.row), _value(block, cell), block)
         for block in blocks
@@ -270,7 +270,7 @@ def _across(blocks: Sequence[TextBlock], said: frozenset[str]) -> NumberPool:
 def _named_cells(
     blocks: Sequence[TextBlock], said: frozenset[str]
 ) -> list[tuple[frozenset[str], OutputValue, TextBlock]]:
-    """Values of tables with one column whose rows a sentence names, to compare with lines."""
+    """Return named values of one-column tables, to compare with lines."""
     return [
         (block.row_words(row), _value(block, cell), block)
         for block in blocks
@@ -281,7 +281,7 @@ def _named_cells(
 
 
 def _declared(blocks: Sequence[TextBlock]) -> NumberPool:
-    """How many rows and columns outputs say there are, before and after something."""
+    """Return the numbers of rows and columns that outputs report, before and after a step."""
     rows, columns = [
         [
             OutputValue(float(total), str(total), block.source)
@@ -337,7 +337,7 @@ def _column_pool(
 def _pairs(
     values: tuple[OutputValue, ...], named: tuple[OutputValue, ...]
 ) -> Iterator[tuple[OutputValue, OutputValue]]:
-    """Two values at a time: those named, else the extremes and neighbours."""
+    """Yield pairs of values: the named ones, else the extremes and neighbours."""
     if len(named) >= 2:
         yield from list(combinations(named, 2))[:_MOST_PAIRS]
     elif len(values) <= _FEW and not named:
@@ -354,7 +354,7 @@ def _pairs(
 
 
 def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
-    """The columns whose labels share most with the sentence; all where none does."""
+    """Return the columns whose labels share most words with the sentence; all if none does."""
     columns = block.value_columns()
     words = words - _STATISTICS
     matched = {at: len(block.column_words(at) & words) for at in columns}
@@ -368,10 +368,10 @@ def _columns_meant(block: TextBlock, words: frozenset[str]) -> list[int]:
 
 
 def totals_of(blocks: Sequence[TextBlock]) -> tuple[OutputValue, ...]:
-    """Returns how many there are of everything, as outputs tell.
+    """Return the total counts that outputs show.
 
     Args:
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     found: dict[float, OutputValue] = {}
     for block in blocks:
@@ -397,12 +397,12 @@ def totals_of(blocks: Sequence[TextBlock]) -> tuple[OutputValue, ...]:
 
 
 def _are_alike(one: OutputValue, other: OutputValue) -> bool:
-    """Whether two values of a row may be of one kind, by how they are written."""
+    """Whether two values may be of one kind, by how they are written."""
     return ("." in one.text) == ("." in other.text)
 
 
 def _whole_part(value: float) -> float:
-    """Returns a number without what follows its point; itself where it has no size."""
+    """Return the integer part of a number; the number itself if it is huge or not finite."""
     return float(int(value)) if abs(value) < 1e300 else value
 
 

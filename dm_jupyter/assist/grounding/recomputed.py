@@ -1,4 +1,4 @@
-"""How a number follows from values: differences, percentages, shares, each in one function."""
+"""Derivations of a number from values: differences, percentages, shares, one function each."""
 
 from __future__ import annotations
 
@@ -64,36 +64,36 @@ _REST = re.compile(
 )
 _BEHIND_CHARS = 20
 _FEW, _SEVERAL, _MOST = 4, 12, 40
-"""Values that are written out, tried where none is named, and looked at."""
+"""Most values that are written out, that are tried if none is named, and that are considered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """How a number follows from values."""
+    """A derivation of a number from values."""
 
     formula: str
     source: int
-    """The output that the first of the values is of."""
+    """The output of the first of the values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A number with the words around it, and the results that it may stand for."""
+    """A number with the words around it, and the results that it may represent."""
 
     statement: Statement
     context: str
     fits: Window
     factors: tuple[tuple[float, str], ...] = ()
-    """Numbers of the sentence, and of the calendar, that a value may be taken so many times."""
+    """Factors of a value: numbers of the sentence, and of the calendar."""
 
     @property
     def is_of_rest(self) -> bool:
-        """Whether it is what others leave."""
+        """Whether it is the remainder of others."""
         return bool(_REST.search(f"{self.context} {self.statement.behind[:_BEHIND_CHARS]}"))
 
 
 def change(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """A percentage by which one value is above or below another."""
+    """Derive a percentage by which one value is above or below another."""
     statement, fits = claim.statement, claim.fits
     words = claim.context if CHANGE.search(claim.context) else statement.sentence
     ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
@@ -116,17 +116,17 @@ def change(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def share(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """A percentage that one value is of others."""
+    """Derive a percentage that one value is of others."""
     return _part(pool, claim, 100.0)
 
 
 def fraction(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """The same, stated as a fraction."""
+    """Derive the same, stated as a fraction."""
     return _part(pool, claim, 1.0)
 
 
 def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
-    """A value as a part of a total: of its column, of one that is told, of another value."""
+    """Derive a value as a part of a total: of its column, of a shown total, of another value."""
     if pool.values and all(abs(one.value) <= 1 for one in pool.values):
         several = sum(one.value for one in pool.named)
         if len(pool.named) > 1 and claim.fits.holds(scale * several):
@@ -139,7 +139,7 @@ def _part(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
 
 
 def _of_pairs(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
-    """A value as a part of another one, or of both together."""
+    """Derive a value as a part of another one, or of both together."""
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
         is_sibling = pool.is_column and not (one in pool.named and other in pool.named)
@@ -152,7 +152,7 @@ def _of_pairs(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None
 
 
 def _of_several(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
-    """Values that the sentence names as a part of their column, or what they leave."""
+    """Derive the values that the sentence names as a part of their column, or the remainder."""
     total = sum(one.value for one in pool.whole)
     several = sum(one.value for one in pool.named)
     if len(pool.named) > 1 and total and claim.fits.holds(scale * several / total):
@@ -163,7 +163,7 @@ def _of_several(pool: NumberPool, claim: Claim, scale: float) -> Derivation | No
 def _of_two(
     one: OutputValue, other: OutputValue, pool: NumberPool, claim: Claim, scale: float
 ) -> Derivation | None:
-    """One of two parts of a row, or what one value leaves of another."""
+    """Derive one of two parts of a row, or what one value leaves of another."""
     low, high = sorted((one, other), key=lambda each: abs(each.value))
     both = one.value + other.value
     if pool.is_row and both and not pool.is_mixed:
@@ -177,7 +177,7 @@ def _of_two(
 
 
 def _of_total(one: OutputValue, pool: NumberPool, fits: Window, scale: float) -> Derivation | None:
-    """A value as a part of all of its column, or of a total that an output tells."""
+    """Derive a value as a part of its entire column, or of a total that an output shows."""
     total = sum(each.value for each in pool.whole)
     if len(pool.whole) > 1 and total and fits.holds(scale * one.value / total):
         return Derivation(f"{one.text} / {_sum_of(pool.whole)}", one.source)
@@ -189,7 +189,7 @@ def _of_total(one: OutputValue, pool: NumberPool, fits: Window, scale: float) ->
 
 
 def _rest(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
-    """What a share leaves."""
+    """Derive the remainder of a share."""
     if not claim.is_of_rest:
         return None
     fits = claim.fits
@@ -205,7 +205,7 @@ def _rest(pool: NumberPool, claim: Claim, scale: float) -> Derivation | None:
 
 
 def ratio(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """How many times another a value is, or how many there are per thousand of another."""
+    """Derive a multiple of another value, or a rate per thousand of another."""
     match = _PER_SO_MANY.search(claim.statement.sentence)
     scales = (1.0, float(match[1].replace(",", ""))) if match else (1.0,)
     if pool.is_mixed and not RATIO.search(claim.statement.after):
@@ -219,7 +219,7 @@ def ratio(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def per(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """A sum by how many it is of; values of one column are alike, and none counts the others."""
+    """Derive a sum per item; values of one column are alike, and none counts the others."""
     if pool.is_column or (pool.is_mixed and not RATIO.search(claim.statement.after)):
         return None
     for one, other in pool.ratios or pool.pairs:
@@ -231,7 +231,7 @@ def per(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """By how much one value is above another, or what a part leaves of all."""
+    """Derive by how much one value is above another, or what a part leaves of the total."""
     scales = (1.0, 100.0) if POINTS.match(claim.statement.after) else (1.0,)
     for one, other in pool.pairs:
         gap = one.value - other.value
@@ -255,7 +255,7 @@ def difference(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def _is_turned(step: float, claim: Claim) -> bool:
-    """Whether words say that something rose which fell in time, or the other way round."""
+    """Whether words say that a value rose over time although it fell, or vice versa."""
     words = claim.context
     ups, downs = bool(_ONLY_UP.search(words)), bool(_ONLY_DOWN.search(words))
     return (
@@ -271,7 +271,7 @@ def _adds(one: OutputValue, other: OutputValue, fits: Window) -> bool:
 
 
 def added(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """What the values that are named add up to, or all, or two of them."""
+    """Derive the sum of the named values, of all, or of two of them."""
     if pool.is_mixed:
         return None
     named = {id(one) for one in pool.named}
@@ -288,7 +288,7 @@ def added(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def two_parts(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """Two parts that the answer states, as `4 are missing, so 116 of the 120 remain`."""
+    """Derive the sum of two stated parts, as `4 are missing, so 116 of the 120 remain`."""
     for one, other in pool.pairs if pool.is_stated else ():
         if claim.fits.holds(one.value + other.value):
             return Derivation(f"{one.text} + {other.text}", one.source)
@@ -296,7 +296,7 @@ def two_parts(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def together(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """Two values of a row that `and` joins: of `wind and sun`."""
+    """Derive the sum of two values of a row that `and` joins: `wind and sun`."""
     if not pool.is_row or pool.is_mixed or claim.statement.number.step >= claim.fits.high / 50:
         return None
     for one, other in pool.pairs:
@@ -306,7 +306,7 @@ def together(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def square(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """What a correlation explains of the variance."""
+    """Derive the share of the variance that a correlation explains."""
     scale = 100.0 if claim.statement.number.is_percentage else 1.0
     for one in pool.values[:_MOST]:
         if 0 < abs(one.value) <= 1 and claim.fits.holds(scale * one.value**2):
@@ -315,7 +315,7 @@ def square(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def product(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """A value so many times: `12 months at 450`, or a share of a total."""
+    """Derive a product: `12 months at 450`, or a share of a total."""
     few = pool.named or (pool.values if len(pool.values) <= _SEVERAL else ())
     for one in few:
         is_share = 0 < abs(one.value) < 1 or one.text.endswith("%")
@@ -333,7 +333,7 @@ def product(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def complement(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """What a part leaves of a total that the sentence names: `652 of its 3,105 trains`."""
+    """Derive what a part leaves of a total that the sentence names: `652 of its 3,105 trains`."""
     sizes = [size for size, _ in claim.factors]
     for one, other in pool.pairs:
         low, high = sorted((one, other), key=lambda each: abs(each.value))
@@ -343,7 +343,7 @@ def complement(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def inverse(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """How many there are for one: `1 in 12`."""
+    """Derive the inverse of a rate: `1 in 12`."""
     for one in pool.values[:_MOST]:
         if 0 < one.value < 1 and claim.fits.holds(1 / one.value):
             return Derivation(f"1 / {one.text}", one.source)
@@ -351,7 +351,7 @@ def inverse(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def whole(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """What a whole column or row adds up to, which needs no word that says so."""
+    """Derive the sum of an entire column or row, even if no word says so."""
     total = sum(one.value for one in pool.whole)
     is_all = len(pool.named) in (0, 1, len(pool.whole))
     if len(pool.whole) > 1 and is_all and not pool.is_told and claim.fits.holds(total):
@@ -360,7 +360,7 @@ def whole(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 
 def mean(pool: NumberPool, claim: Claim) -> Derivation | None:
-    """The mean of the values that are named, or of all."""
+    """Derive the mean of the named values, or of all."""
     for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)

@@ -1,4 +1,4 @@
-"""Whose figure a value is instead, where a clause names another row, column or year."""
+"""Values that belong to another row, column or year than the one a clause names."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from dm_jupyter.assist.grounding.words import HIGHEST, content_words
 __all__ = ["contradiction", "shown_label", "wider_row", "year_fault"]
 
 _MOST_AS_FRACTION = 1.5
-"""Above which a value is hardly a fraction."""
+"""Limit above which a value is hardly a fraction."""
 _LABEL_CHARS = 60
 _WITHIN = re.compile(r"\s?(?:%|points?|marks?)?\s?(?:in|for)\s([^.,;]{1,30})")
-"""Behind a number, what it is the figure of."""
+"""Text after a number that names what it is the figure of."""
 _PERCENT = frozenset(("pct", "share", "rate"))
-"""Words of columns that a percentage says by itself."""
+"""Words of columns that a percentage already implies."""
 _YEAR_DIGITS = 4
 _OWNER = re.compile(
     r"\b(?!number|amount|count|mean|median|average|total|sum|deviation|share|rate|value|maximum|"
     r"minimum|range|variance|percentage)[^\W\d]+\sof\s(?:the\s|all\s|its\s)?([^\W\d]+)"
 )
-"""Behind `of`, what something belongs to, and no figure."""
+"""Owner after `of`, as opposed to a figure."""
 _ALIKE = re.compile(
     r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
 )
-"""Before a number that is what another one was: `the median of A is 3, and B's 4`."""
+"""Text before a number of the same measure as the last one: `the median of A is 3, and B's 4`."""
 _NOTHING: frozenset[str] = frozenset()
 
 
 def contradiction(held: FittingValue, statement: Statement) -> tuple[str, frozenset[str]]:
-    """Whose figure a value is, where the clause names another row or column of the same table.
+    """Return whose figure a value is, if the clause names another row or column of the same table.
 
-    Also what the clause names of that other one.
+    Also return the words by which the clause names that other one.
     """
     block, cell = held.block, held.cell
     if block is None or not statement.near:
@@ -57,15 +57,15 @@ def contradiction(held: FittingValue, statement: Statement) -> tuple[str, frozen
 def _is_meant(
     theirs: frozenset[str], mine: frozenset[str], statement: Statement, block: TextBlock, row: int
 ) -> bool:
-    """Whether the clause names one row, and nothing that only the value's own row is called."""
+    """Whether the clause names one row, and no word that only the value's own row has."""
     more, less = theirs - mine, mine - theirs
     noun = set(content_words(statement.after[:30])[:1])
     if "count" in mine and statement.number.is_whole and noun and not noun & theirs:
-        return False  # what is counted follows
-    if more and not less:  # `Very good` where the value is that of `Good`
+        return False  # the counted noun follows
+    if more and not less:  # the clause says `Very good`, the value is for `Good`
         is_listed = block.is_table or bool(block.parts)
         return more <= statement.near and (theirs <= statement.near or not is_listed)
-    if not more and less and not less & statement.wide:  # `Good` where it is of `Very good`
+    if not more and less and not less & statement.wide:  # `Good`, the value is for `Very good`
         return block.is_table and theirs <= statement.near
     if not more or not less or less & statement.near:
         return False
@@ -77,7 +77,7 @@ def _is_meant(
 
 
 def _noun_behind(statement: Statement) -> frozenset[str]:
-    """What a number counts, where the next word says it."""
+    """Return what a number counts, if the next word says it."""
     match = re.match(r"[\s*]*([^\W\d]+)", statement.after)
     return frozenset(content_words(match[1])) if match else frozenset()
 
@@ -85,7 +85,7 @@ def _noun_behind(statement: Statement) -> frozenset[str]:
 def _other_column(
     held: FittingValue, block: TextBlock, statement: Statement
 ) -> tuple[str, frozenset[str]]:
-    """Which column a value is of, where the clause names another one."""
+    """Return which column a value is from, if the clause names another one, and their words."""
     cell, near = held.cell, statement.near
     wide = near if block.is_square else statement.wide
     if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
@@ -106,7 +106,7 @@ def _other_column(
             continue
         theirs = block.column_words(column) - own
         if not theirs and block.column_words(column) < block.column_words(cell.column):
-            theirs = block.column_words(column)  # `smoker` where the value is of `non-smoker`
+            theirs = block.column_words(column)  # `smoker`, the value is for `non-smoker`
         mine = block.column_words(cell.column) - block.column_words(column)
         mine -= _PERCENT if statement.number.is_percentage else _NOTHING
         mine -= block.row_words(cell.row) if block.is_square else _NOTHING
@@ -121,12 +121,12 @@ def _other_column(
 
 
 def wider_row(held: FittingValue, statement: Statement, blocks: Sequence[TextBlock]) -> str:
-    """Returns what is the value of all that a clause names, where this one is of a part; else "".
+    """Return the value of everything that a clause names, if this value is of a part; else "".
 
     Args:
         held: the value that the number is.
         statement: the number with its words.
-        blocks: what the outputs hold.
+        blocks: the contents of the outputs.
     """
     block, cell = held.block, held.cell
     if block is None or block.levels < 2 or HIGHEST.search(statement.sentence):
@@ -150,12 +150,12 @@ def wider_row(held: FittingValue, statement: Statement, blocks: Sequence[TextBlo
 
 
 def year_fault(statement: Statement, outputs: Outputs, question: str) -> str:
-    """Returns whose year it is, where the sentence names another row of its table; else "".
+    """Return whose year it is, if the sentence names another row of its table; else "".
 
     Args:
         statement: the year with the words of its sentence.
-        outputs: what the cells have shown.
-        question: what was asked.
+        outputs: the outputs of the cells.
+        question: the question.
     """
     year = statement.number.text
     if not statement.number.is_year or year in question:
@@ -177,5 +177,5 @@ def year_fault(statement: Statement, outputs: Outputs, question: str) -> str:
 
 
 def shown_label(label: str) -> str:
-    """Returns the label of a row as a person is told of it."""
+    """Return the label of a row as it is shown to a person."""
     return label.replace("#", "").strip(" :=@[-'\">")[:_LABEL_CHARS] or "another row"

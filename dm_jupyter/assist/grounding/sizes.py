@@ -26,7 +26,7 @@ __all__ = [
 
 _MOST_CANDIDATES, _MOST_BARE = 40, 3
 _LOOSE, _LOOSER = 0.1, 0.25
-"""How far, as a part of the number, `about` and `over` may be from the value."""
+"""Largest distance of `about` and `over` from the value, as a fraction of the number."""
 _EXACT = 1e-9
 _MONEY = frozenset(("dollar", "euro", "sterling"))
 _AS_RATE = frozenset(content_words("inflation unemployment interest"))
@@ -35,7 +35,7 @@ _AS_RATE = frozenset(content_words("inflation unemployment interest"))
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The values that a stated number may stand for, without their signs."""
+    """The values that a stated number may represent, without their signs."""
 
     low: float
     high: float
@@ -45,22 +45,24 @@ class Window:
         return self.low <= abs(value) <= self.high
 
     def scaled(self, factor: float) -> Window:
-        """The same for values that are so many times as large."""
+        """Return the window for values that are `factor` times as large."""
         return Window(self.low * factor, self.high * factor)
 
 
 @dataclass(frozen=True, slots=True)
 class StatedReading:
-    """One way to take a stated number."""
+    """One interpretation of a stated number."""
 
     window: Window
     way: str
-    """`plain`; `fraction` where 45 % is 0.45; `percent` where 0.45 is 45 %; `unit`; `scaled`; or
-    `assumed`, where a value without unit is taken to be in a smaller one than is stated."""
+    """The interpretation: `plain`, `fraction`, `percent`, `unit`, `scaled` or `assumed`.
+
+    With `fraction`, 45 % is 0.45; with `percent`, 0.45 is 45 %. With `assumed`, a value without
+    unit is read in a smaller unit than the stated one."""
     unit: Unit | None = None
     """The unit that the value must have, for `unit`."""
     scale: float = 1.0
-    """By what the labels of the value must say that it is to be multiplied, for `scaled`."""
+    """Factor that the labels of the value must name, for `scaled`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,7 @@ class Index:
         self._bare_sizes = [values[at] for at in self._order]
 
     def fitting(self, reading: StatedReading) -> Iterator[FittingValue]:
-        """Yields the values within a reading's window, a bounded number of them."""
+        """Yield the values within a reading's window, a bounded number of them."""
         start = bisect_left(self._sizes, reading.window.low)
         end = bisect_right(self._sizes, reading.window.high)
         for _, source, cell, block in self._found[start : min(end, start + _MOST_CANDIDATES)]:
@@ -107,11 +109,11 @@ class Index:
 
 
 def window(statement: Statement, *, scaled: bool = True) -> Window:
-    """Returns which values a number stands for, by its digits and its hedge.
+    """Return which values a number may represent, by its digits and its hedge.
 
     Args:
         statement: the number with its words.
-        scaled: whether `million` and the like count; a percentage is never made a fraction.
+        scaled: whether `million` and the like count; a percentage never becomes a fraction.
     """
     number = statement.number
     factor = 10.0 ** max(0, number.exponent) if scaled else 1.0
@@ -131,12 +133,12 @@ def window(statement: Statement, *, scaled: bool = True) -> Window:
 def stated_readings(
     statement: Statement, units: frozenset[Unit], scales: frozenset[float] = frozenset()
 ) -> list[StatedReading]:
-    """Returns the ways to take a number.
+    """Return the interpretations of a number.
 
     Args:
         statement: the number with its words.
         units: those that values of the outputs have.
-        scales: by what their labels say that values are to be multiplied.
+        scales: the factors that labels of values name.
     """
     number = statement.number
     plain = window(statement)
@@ -167,7 +169,7 @@ def stated_readings(
 
 
 def _assumed(statement: Statement, units: frozenset[Unit]) -> tuple[float, ...]:
-    """How many of a smaller unit the stated one is, where no output tells a unit of its kind."""
+    """Return how many of a smaller unit the stated one is, if no output has the stated unit."""
     unit = statement.unit
     if unit is None or unit in units:
         return ()
@@ -177,12 +179,12 @@ def _assumed(statement: Statement, units: frozenset[Unit]) -> tuple[float, ...]:
 def derived_windows(
     statement: Statement, units: frozenset[Unit], scales: frozenset[float]
 ) -> list[Window]:
-    """Returns which results of values a number may stand for, in the unit of the values.
+    """Return which derived results a number may represent, in the unit of the values.
 
     Args:
         statement: the number with its words.
         units: those that values of the outputs have.
-        scales: by what their labels say that values are to be multiplied.
+        scales: the factors that labels of values name.
     """
     found = [window(statement)]
     if statement.number.exponent > 0:
@@ -196,9 +198,9 @@ def derived_windows(
 
 
 def misfit(held: FittingValue, statement: Statement) -> str | None:
-    """Returns why the unit of a value that fits in size rules it out; `""` where none does.
+    """Return why the unit of a value that fits in size rules it out; `""` if it does not.
 
-    `None` says that the reading is not for such values at all.
+    `None` means that the reading does not apply to such values at all.
     """
     unit = held.block.unit(held.cell) if held.block else None
     is_percent = unit is not None and unit[0] == "percent"
@@ -226,7 +228,7 @@ def misfit(held: FittingValue, statement: Statement) -> str | None:
 
 
 def _has_other_scale(held: FittingValue, statement: Statement) -> bool:
-    """Whether the label says millions, and the answer says billions of the same figure."""
+    """Whether the label says millions, and the answer says billions for the same figure."""
     exponent = statement.number.exponent
     scale = held.block.scale(held.cell) if held.block and exponent > 0 else 1.0
     return scale not in (1.0, 10.0**exponent)

@@ -1,4 +1,4 @@
-"""Several rows that an answer names as one: `June to August`, `the first half`, `40 to 60`."""
+"""Several rows that an answer names together: `June to August`, `the first half`, `40 to 60`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["INTERVAL", "columns_spanned", "interval_edges", "interval_spellings"
 
 _SIZE = r"-?(?:\d+(?:\.\d+)?|inf)"
 INTERVAL = re.compile(rf"[\[(](?P<low>{_SIZE}), (?P<high>{_SIZE})[\])](?=\s|\Z)")
-"""A label as `pandas.cut` gives it."""
+"""A label as `pandas.cut` writes it."""
 _RANGE = re.compile(r"(?P<low>\d+)(?:\s?[-–]\s?(?P<high>\d+)|\+)")
 _FROM_TO = re.compile(r"\s(?:to|through|until|till|and)\s|\s?[-–—]\s?", re.IGNORECASE)
 _FROM = re.compile(
@@ -58,20 +58,20 @@ class _Period:
     last: int
 
     def takes_in(self, other: _Period) -> bool:
-        """Whether another one lies within it."""
+        """Whether another one falls within it."""
         is_of_year = self.year is None or self.year == other.year
         return is_of_year and self.first <= other.first and other.last <= self.last
 
 
 def interval_edges(label: str) -> list[str]:
-    """Returns the numbers at which an interval begins and ends; nothing for another label."""
+    """Return the numbers at which an interval begins and ends; empty for another label."""
     match = INTERVAL.fullmatch(label) or _RANGE.fullmatch(label)
     edges = [edge for edge in match.group("low", "high") if edge] if match else []
     return [edge.removesuffix(".0") for edge in edges if not edge.endswith("inf")]
 
 
 def interval_spellings(label: str) -> list[str]:
-    """Returns how an answer may write an interval, lower case; nothing for another label."""
+    """Return the spellings of an interval in an answer, lower case; empty for another label."""
     if len(edges := interval_edges(label)) != 2:
         return []
     low, high = edges
@@ -79,7 +79,7 @@ def interval_spellings(label: str) -> list[str]:
 
 
 def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
-    """Yields groups of two or more rows of a block that a sentence names as one.
+    """Yield groups of two or more rows of a block that a sentence names together.
 
     Args:
         block: a table, or lines.
@@ -107,7 +107,7 @@ def rows_spanned(block: TextBlock, statement: Statement) -> Iterator[list[int]]:
 
 
 def _between_names(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """Rows from one that is named to another, as `June to August`."""
+    """Yield the rows from one named row to another, as `June to August`."""
     for match in _FROM_TO.finditer(sentence):
         before = content_words(sentence[max(0, match.start() - _AROUND_CHARS) : match.start()])
         after = content_words(sentence[match.end() : match.end() + _AROUND_CHARS])
@@ -124,7 +124,7 @@ def _ends_of(label: str) -> tuple[float, float] | None:
 
 
 def _between_intervals(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """Rows of intervals within one that is named, as `between 40 and 60`, or `over 60`."""
+    """Yield the rows of intervals within a named one, as `between 40 and 60`, or `over 60`."""
     edges = [(row, *found) for row, label in enumerate(block.rows) if (found := _ends_of(label))]
     if not edges:
         return
@@ -140,11 +140,11 @@ def _between_intervals(block: TextBlock, sentence: str) -> Iterator[list[int]]:
 
 
 def columns_spanned(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """Yields groups of columns of months or quarters within a longer time that is named.
+    """Yield groups of columns of months or quarters within a longer period that is named.
 
     Args:
         block: a table, or lines.
-        sentence: that a number stands in.
+        sentence: the sentence of a number.
     """
     for columns in _within_periods(block.columns, sentence) if block.is_table else ():
         if len(columns) > 1:
@@ -152,7 +152,7 @@ def columns_spanned(block: TextBlock, sentence: str) -> Iterator[list[int]]:
 
 
 def _within_periods(labels: Sequence[str], sentence: str) -> Iterator[list[int]]:
-    """Which labels are months or quarters within a longer time that is named."""
+    """Yield the indices of labels that are months or quarters within a longer named period."""
     periods = [(at, found) for at, label in enumerate(labels) if (found := _period_of(label))]
     if not periods:
         return
@@ -163,7 +163,7 @@ def _within_periods(labels: Sequence[str], sentence: str) -> Iterator[list[int]]
 
 
 def _named_periods(sentence: str) -> Iterator[_Period]:
-    """The times that a sentence names; `the second` after `the first quarter` as one, too."""
+    """Yield the periods that a sentence names, including `the second` after `the first quarter`."""
     kinds = {match[1].lower() for match in _KIND.finditer(sentence)}
     for match in _PERIOD.finditer(sentence):
         yield _named_period(match)
@@ -174,7 +174,7 @@ def _named_periods(sentence: str) -> Iterator[_Period]:
 
 @lru_cache(maxsize=4_096)
 def _period_of(label: str) -> _Period | None:
-    """The months that a label of a row stands for."""
+    """Return the months that a label of a row represents."""
     if match := _ROW_PERIOD.fullmatch(label):
         year = int(match["year"]) if match["year"] else None
         if match["month"]:
@@ -190,7 +190,7 @@ def _period_of(label: str) -> _Period | None:
 
 
 def _named_period(match: re.Match[str]) -> _Period:
-    """The months that words of an answer stand for."""
+    """Return the months that words of an answer represent."""
     if match["whole"]:
         return _Period(int(match["whole"]), 1, 12)
     year = int(match["year"]) if match["year"] else None
@@ -202,7 +202,7 @@ def _named_period(match: re.Match[str]) -> _Period:
 
 
 def _half(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """The rows of one half, where rows are quartiles or the like."""
+    """Yield the rows of one half, if rows are quartiles or the like."""
     names = [match[1] for row in block.rows if (match := _NUMBERED.fullmatch(row))]
     if len(names) != len(block.rows) or len(names) % 2 or len(set(names)) > 1:
         return
@@ -213,14 +213,14 @@ def _half(block: TextBlock, sentence: str) -> Iterator[list[int]]:
 
 
 def _of_keys(block: TextBlock, near: frozenset[str]) -> Iterator[list[int]]:
-    """The rows of several numbers that are names: `grades 1 and 2`."""
+    """Yield the rows of several numbers that are names: `grades 1 and 2`."""
     keys = {word for word in near if word[:1] == "#"}
     if len(keys) > 1:
         yield [row for row in range(len(block.rows)) if block.row_words(row) & keys]
 
 
 def _of_week(block: TextBlock, sentence: str) -> Iterator[list[int]]:
-    """The rows of the weekend, or of the other days."""
+    """Yield the rows of the weekend, or of the working days."""
     for word in content_words(sentence):
         if days := _WEEK.get(word):
             rows = [row for row in range(len(block.rows)) if block.row_words(row) & set(days)]
@@ -228,7 +228,7 @@ def _of_week(block: TextBlock, sentence: str) -> Iterator[list[int]]:
 
 
 def _listed(block: TextBlock, text: str, *, is_before: bool = False) -> Iterator[list[int]]:
-    """The rows that `and` or `or` joins, right before or right behind a number."""
+    """Yield the rows that `and` or `or` joins, directly before or after a number."""
     parts = [part for part in _CLAUSES.split(text) if part.strip(" *")]
     if not parts:
         return
@@ -244,7 +244,7 @@ def _listed(block: TextBlock, text: str, *, is_before: bool = False) -> Iterator
 
 
 def _of_part(block: TextBlock, near: frozenset[str]) -> Iterator[list[int]]:
-    """The rows that share a label of one level, as all those of `web`, where a clause names it."""
+    """Yield the rows that share a label of one level that a clause names, as all of `web`."""
     if block.levels < 2:
         return
     by_part: dict[str, list[int]] = {}

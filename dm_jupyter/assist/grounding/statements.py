@@ -1,4 +1,4 @@
-"""What an answer says of each of its numbers: the words of its clause, its unit, its hedge."""
+"""The statement about each number of an answer: the words of its clause, its unit, its hedge."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _WEAK_BOUNDARY = re.compile(r"\s(?:with|is|was|has|had|were|are|have|at|among|of
 _OF_NEXT = re.compile(
     r"\s(?:on|with|from|at|for|against|by)\s(?:an?|the|its|their)\s[\w ]{1,30}\sof\s[$€£]?\Z"
 )
-"""What leads up to the next number: `on a budget of`."""
+"""Words that introduce the next number: `on a budget of`."""
 _JOINED = re.compile(
     r"(?:\s*(?:[,/&→]|->|and|or|to|vs\.?|versus|against|compared (?:with|to)|%"
     r"|(?:[kmc]?m|[kmµ]?g|m?s|h|°?[CF]|pp|bn|k)\b))*\s*[$€£]?\s*\Z"
 )
-"""Between two numbers of one list, as in `3, 4 and 5`."""
+"""Text between two numbers of one list, as in `3, 4 and 5`."""
 _SPREAD = re.compile(r"\W{0,3}(?:±|\+/-|\bSD\b|\bstd\b)\s?")
 _PER = re.compile(r"\bper\s([^\W\d]+)")
 _WEEKEND = frozenset(("saturday", "sunday"))
@@ -59,24 +59,24 @@ _OPPOSED = re.compile(
     r"|(?:±|\+/-)\s?\Z"
     r"|\b(?:as|than)\s(?:that of\s|the\s)?[\w ]{1,25}\s?\(\Z"
 )
-"""Before a number that is of another thing than the one before it."""
+"""Text before a number that is about another thing than the previous one."""
 _MOVES_ON = re.compile(r"\b(?:then|afterwards|later|finally|thereafter)\b")
-"""Before a number that is of a later time than the one named before."""
+"""Words before a number that is of a later time than the previous one."""
 _OUT_OF = re.compile(r"\b(?:of|among)\s+(?:the\s|all\s|a total of\s)*\Z")
 _NOUN = re.compile(r"\W{0,3}\w+")
 _PREPOSITION = re.compile(r"\s(?:for|from|in|over|across|on|by|at)\s")
 _TURN = re.compile(r";|\.\s|\s(?:while|whereas|but)\s")
 _SHORT_CHARS = (3, 4)
 _LONG_SENTENCE, _LONG_ANSWER = 1_500, 12_000
-"""Characters; of what follows them in an answer, only the sizes are looked at."""
+"""Limits in characters; of numbers beyond the second, only the sizes are checked."""
 _STATISTICS = frozenset(("mean", "median", "max", "min", "std", "count", "sum", "25%", "75%"))
-"""Labels that the next clause does not go on with."""
+"""Labels that do not carry over to the next clause."""
 _OTHERS = frozenset(content_words("other remaining rest next remainder"))
 
 
 @dataclass(frozen=True, slots=True)
 class WordScope:
-    """Where the words stand that belong to a number: before it, and behind it."""
+    """Positions of the words that belong to a number, before and after it."""
 
     before: tuple[int, int]
     after: tuple[int, int]
@@ -84,38 +84,38 @@ class WordScope:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A number of an answer, and what is said of it."""
+    """A number of an answer, and the words about it."""
 
     number: StatedNumber
     before: str
     since: str
-    """What stands between the number before it and it."""
+    """Text between the previous number and it."""
     after: str
     sentence: str
     near: frozenset[str]
     """Words of its own clause."""
     wide: frozenset[str]
-    """Words of the sentence, and of what it goes on from."""
+    """Words of the sentence, and of the context that it continues."""
     unit: Unit | None
     hedge: str
     is_label: bool = False
-    """Whether it is a name: a year, a class, a part of a longer label."""
+    """Whether it is a label: a year, a class, a part of a longer label."""
     behind: str = ""
-    """What stands between it and the next number."""
+    """Text between it and the next number."""
 
     @property
     def tight(self) -> str:
-        """The text just before it, for words that lead up to it."""
+        """The text directly before it, for words that introduce it."""
         return max(self.since, self.before, key=len)[-60:]
 
 
 def scopes(start: int, end: int, text: str, numbers: Sequence[StatedNumber]) -> list[WordScope]:
-    """Returns for each number of a sentence which of its words are about this number.
+    """Return, for each number of a sentence, the words that are about it.
 
     Args:
         start: of the sentence in the text.
         end: of the sentence.
-        text: the whole text.
+        text: the entire text.
         numbers: those of the sentence, in order.
     """
     found: list[WordScope] = []
@@ -129,14 +129,14 @@ def scopes(start: int, end: int, text: str, numbers: Sequence[StatedNumber]) -> 
 
 
 def _cut(text: str, start: int, end: int, *, is_last: bool) -> tuple[int, int]:
-    """Where the words behind one number end, and where those before the next one begin."""
+    """Return where the words after one number end, and where those before the next one begin."""
     between = text[start:end]
     after, before = _turns(between) if is_last else _turns_between(between)
     return start + after, start + before
 
 
 def _turns_between(between: str) -> tuple[int, int]:
-    """The same, within the text between two numbers."""
+    """Return the same, within the text between two numbers."""
     opened = between.find("(")
     if opened >= 0 and ")" not in between[opened:]:
         turns = [match.start() for match in _boundaries(between[:opened])]
@@ -152,7 +152,7 @@ def _turns_between(between: str) -> tuple[int, int]:
 
 
 def _boundaries(text: str) -> Iterator[re.Match[str]]:
-    """Where clauses may end; not within `between May and June`."""
+    """Yield where clauses may end, except within `between May and June`."""
     spans = [match.span() for match in _BETWEEN.finditer(text)]
     for match in _BOUNDARY.finditer(text):
         if not any(start <= match.start() < end for start, end in spans):
@@ -160,7 +160,7 @@ def _boundaries(text: str) -> Iterator[re.Match[str]]:
 
 
 def _turns(between: str) -> tuple[int, int]:
-    """Where the first clause of a text ends, and where the last one begins."""
+    """Return where the first clause of a text ends, and where the last one begins."""
     match = next(_boundaries(between), None)
     if not match:
         return len(between), len(between)
@@ -173,10 +173,10 @@ def _turns(between: str) -> tuple[int, int]:
 
 
 def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
-    """Returns what an answer says of each number that it states, in order.
+    """Return what an answer says of each number that it states, in order.
 
     Args:
-        answer: what the model states.
+        answer: the answer of the model.
         vocabulary: the labels of the outputs that it is about.
     """
     tokens = label_numbers(answer[:_LONG_ANSWER], vocabulary)
@@ -199,21 +199,21 @@ def statements(answer: str, vocabulary: Vocabulary) -> list[Statement]:
 
 @dataclass(frozen=True, slots=True)
 class _Whose:
-    """What the numbers of one list are about."""
+    """The subjects of the numbers of one list."""
 
     words: list[str]
     names: list[tuple[str, ...]]
     """Labels among the words."""
     leading: list[tuple[str, ...]]
-    """Those before the first number."""
+    """Labels before the first number."""
     own: list[frozenset[str]]
     """The words of each number."""
     is_assigned: bool = False
-    """Whether each number has a name of its own."""
+    """Whether each number has its own name."""
 
 
 class _Reader:
-    """Goes through the sentences of an answer and keeps what a later one goes on from."""
+    """A reader of an answer's sentences that keeps the context which a later one continues."""
 
     def __init__(self, answer: str, vocabulary: Vocabulary, tokens: dict[int, str]) -> None:
         self._answer, self._vocabulary, self._tokens = answer, vocabulary, tokens
@@ -287,7 +287,7 @@ class _Reader:
         return found
 
     def _whose(self, group: list[tuple[StatedNumber, WordScope]], since: int) -> _Whose:
-        """The words of the clause around numbers of one list, and which each of them has."""
+        """Return the words of the clause around numbers of one list, and those of each number."""
         first, last = group[0][1], group[-1][1]
         before = self._words(*first.before)
         words = [*before, *self._words(*last.after)]
@@ -322,7 +322,7 @@ class _Reader:
         *,
         is_set_against: bool,
     ) -> list[tuple[str, ...]]:
-        """The labels in a clause with several numbers, or in what leads up to it."""
+        """Return the labels in a clause with several numbers, or in the text before it."""
         names = self._vocabulary.labels_in(words)
         if not names or (is_set_against and len(names) != len(group)):
             earlier = self._vocabulary.labels_in(self._words(since, group[0][0].start))
@@ -332,7 +332,7 @@ class _Reader:
     def _groups(
         self, start: int, end: int, numbers: list[StatedNumber]
     ) -> list[list[tuple[StatedNumber, WordScope]]]:
-        """The numbers, those of one list together."""
+        """Return the numbers, grouped by list."""
         groups: list[list[tuple[StatedNumber, WordScope]]] = []
         for number, scope in zip(numbers, scopes(start, end, self._answer, numbers), strict=True):
             last = groups[-1][-1][0].end if groups else 0
@@ -346,13 +346,13 @@ class _Reader:
     def _listed(
         self, group: list[tuple[StatedNumber, WordScope]]
     ) -> list[list[tuple[StatedNumber, WordScope]]]:
-        """A list of numbers as it is; what only commas join is no list."""
+        """Return a list of numbers as one group; numbers joined only by commas are not a list."""
         between = [self._answer[one.end : other.start] for (one, _), (other, _) in pairwise(group)]
         is_list = len(group) == 1 or any(re.search(r"[^\s,]", text) for text in between)
         return [_of_one_scale(group, between)] if is_list else [[one] for one in group]
 
     def _table_row(self, start: int, text: str, numbers: list[StatedNumber]) -> list[Statement]:
-        """Numbers of a Markdown table: their words are their row's and their column's."""
+        """Return the numbers of a Markdown table with the words of their row and column."""
         cells = text.strip().strip("|").split("|")
         if not self._columns:
             self._columns = cells
@@ -379,7 +379,7 @@ class _Reader:
         )  # fmt: skip
 
     def _words(self, start: int, end: int) -> list[str]:
-        """The words of a part of the answer; a number that is a label by its label's name."""
+        """Return the words of a part of the answer; a numeric label appears by its name."""
         text, found = self._answer[start:end], []
         at = start
         for place, token in self._tokens.items():
@@ -393,7 +393,7 @@ class _Reader:
             for size in _SHORT_CHARS
             if word[:size] in self._vocabulary.short and len(word) > size + 2
         ]
-        for match in _PER.finditer(text):  # what a figure is for, and not whose it is
+        for match in _PER.finditer(text):  # the base of a figure, not its owner
             word = next(iter(content_words(match[1])), "")
             if (word,) in self._vocabulary.phrases.get(word, ()) and word in found:
                 found.remove(word)
@@ -407,7 +407,7 @@ class _Reader:
 def _of_one_scale(
     group: list[tuple[StatedNumber, WordScope]], between: list[str]
 ) -> list[tuple[StatedNumber, WordScope]]:
-    """Numbers of a list, each with what only the last one is written with: `3, 5 and 8 million`."""
+    """Return the numbers of a list, each with the scale of the last one: `3, 5 and 8 million`."""
     scale = group[-1][0].exponent
     is_shared = scale and all(one.exponent == 0 for one, _ in group[:-1])
     joint = _JOINT_OR_COMMA if scale > 0 else _JOINT
@@ -418,7 +418,7 @@ def _of_one_scale(
 
 
 def _with_spread(numbers: list[StatedNumber], text: str) -> list[StatedNumber]:
-    """Numbers, those behind `±` in percent where the one before is: `82.4 % (± 1.8)`."""
+    """Return the numbers; one after `±` is a percentage if the one before is: `82.4 % (± 1.8)`."""
     return [
         replace(number, exponent=-2)
         if at
@@ -430,7 +430,7 @@ def _with_spread(numbers: list[StatedNumber], text: str) -> list[StatedNumber]:
 
 
 def _sentences(text: str) -> Iterable[tuple[int, int]]:
-    """Where each sentence begins and ends; a very long one is cut."""
+    """Yield where each sentence begins and ends; a very long one is cut."""
     start = 0
     ends = [(match.start(), match.end()) for match in _SENTENCE_END.finditer(text)]
     for end, following in [*ends, (len(text), len(text))]:

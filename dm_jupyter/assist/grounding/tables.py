@@ -1,4 +1,4 @@
-"""Tables in plain text, as pandas, databases and hands write them: values with their labels."""
+"""Tables in plain text, as pandas, databases and people write them: values with their labels."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _NUMBER = re.compile(
 )
 _EMPTY = frozenset(("NaN", "nan", "None", "<NA>", "NaT", "-", "—", ""))
 _SOLID = bytes(48 if code in (9, 32) else 49 for code in range(256))
-"""Translates a line to 0 for a space and 1 for all else."""
+"""Translation of a line to 0 for each space and 1 for all else."""
 _GAP = frozenset(("...", ".."))
 _RULE = re.compile(r"[\s|+:=-]*")
 _LONE = re.compile(r"(?<![^\s(=])[-+]?\d[\d,]*(?:\.\d+)?%?(?![^\s)%,])")
 _VERSIONED = frozenset(("version", "release", "build"))
-"""Words of columns whose numbers are names: `version 1.1`."""
+"""Words of columns whose numbers are labels: `version 1.1`."""
 _COUNTED = frozenset(("count", "sum", "mean"))
 _YEARS = range(1500, 2101)
 
 
 def number_of(text: str) -> float | None:
-    """Returns what a cell is worth that is a number; `None` for another one."""
+    """Return the value of a numeric cell; `None` for another one."""
     try:
         value = float(text)
     except ValueError:
@@ -40,10 +40,10 @@ def number_of(text: str) -> float | None:
 
 
 def text_cells(lines: Sequence[str]) -> list[list[str]]:
-    """Returns the cells of an aligned table: columns end where every line has a space.
+    """Return the cells of an aligned table: columns end where every line has a space.
 
     Args:
-        lines: of one table, header included.
+        lines: of one table, including the header.
     """
     width = max(map(len, lines))
     solid = 0
@@ -55,7 +55,7 @@ def text_cells(lines: Sequence[str]) -> list[list[str]]:
 
 
 def delimited_cells(lines: Sequence[str], delimiter: str) -> list[list[str]] | None:
-    """Returns the cells of lines as `a,b` or `| a | b |`; `None` where their numbers differ."""
+    """Return the cells of lines as `a,b` or `| a | b |`; `None` if their counts differ."""
     kept = [line.strip() for line in lines if not _RULE.fullmatch(line)]
     if delimiter == "|":
         kept = [line.strip("|") for line in kept]
@@ -72,14 +72,14 @@ def text_block_of(
     name: str = "",
     index_name: str = "",
 ) -> TextBlock | None:
-    """Returns a table's values with their labels; `None` where it holds no number.
+    """Return a table's values with their labels; `None` if it contains neither.
 
     Args:
-        rows: its cells, all rows as wide.
-        source: the output it is of.
-        is_series: whether the last column alone holds values, as `dtype:` below it tells.
+        rows: its cells, all rows of equal width.
+        source: the index of its output.
+        is_series: whether only the last column contains values, as shown by `dtype:` below it.
         name: of a series.
-        index_name: of a series' index, where it stood above the values.
+        index_name: of a series' index, if it appeared above the values.
     """
     rows = [row for row in rows if not _RULE.fullmatch("".join(row)) or any(map(_is_value, row))]
     rows = _without_gaps(rows)
@@ -105,7 +105,7 @@ def text_block_of(
 
 
 def _without_gaps(rows: list[list[str]]) -> list[list[str]]:
-    """The cells without the columns of dots that stand for those left out."""
+    """Return the cells without the columns of dots that represent omitted ones."""
     columns = zip(*rows, strict=True)
     kept = [not _GAP.issuperset(filter(None, column)) or not any(column) for column in columns]
     if all(kept):
@@ -118,7 +118,7 @@ def _is_value(text: str) -> bool:
 
 
 def _split(rows: list[list[str]], is_series: bool) -> tuple[list[list[str]], list[list[str]]]:
-    """The lines of the header, and those below it."""
+    """Return the lines of the header, and those below it."""
     first = rows[0]
     if is_series:
         count = int(not first[-1] and any(first))
@@ -141,7 +141,7 @@ def _split(rows: list[list[str]], is_series: bool) -> tuple[list[list[str]], lis
 def _merged(
     heads: list[list[str]], body: list[list[str]]
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """The cells with those joined that a space inside a name or a text has split."""
+    """Return the cells, rejoining those that a space inside a name or a text has split."""
     width = len(body[0])
     if not heads:
         return heads, body
@@ -154,11 +154,11 @@ def _merged(
     with_next = [False] * width
     for at in range(width - 1):  # which of the next two cells a lone one belongs to
         if 0 < at + 1 < columns and not has_head[at + 1]:
-            with_next[at] = True  # a part of the labels, whose name stands above the first part
+            with_next[at] = True  # a part of the labels, whose name is above the first part
         elif at < first:  # names of rows, or their numbers and a text
             with_next[at] = not (is_ranked and at == 0) and (at + 1 < first or is_ranked)
         elif at and not has_body[at] and not any(head[at] for head in heads[:-1]):
-            with_next[at - 1] = True  # a word of the index' name
+            with_next[at - 1] = True  # a word of the index's name
         else:
             is_text_of_next = is_text[at + 1] and has_body[at + 1] and at >= columns
             with_next[at] = not has_body[at] or (not has_head[at] and is_text_of_next)
@@ -169,7 +169,7 @@ def _merged(
 
 
 def _first_column(heads: list[list[str]]) -> int:
-    """Where the columns begin beside an index that has a name; 0 where it has none."""
+    """Return where the columns begin next to a named index; 0 if it has no name."""
     if len(heads) < 2 or heads[-1][-1]:
         return 0
     width = len(heads[0])
@@ -177,7 +177,7 @@ def _first_column(heads: list[list[str]]) -> int:
 
 
 def _joined(rows: list[list[str]], with_next: list[bool]) -> list[list[str]]:
-    """Rows with each marked cell joined to the one that follows it."""
+    """Return the rows with each marked cell joined to the next one."""
     groups: list[list[int]] = [[]]
     for at, is_joined in enumerate(with_next):
         groups[-1].append(at)
@@ -187,7 +187,7 @@ def _joined(rows: list[list[str]], with_next: list[bool]) -> list[list[str]]:
 
 
 def _index_width(heads: list[list[str]], body: list[list[str]], is_series: bool) -> int:
-    """How many of the first columns are labels of rows."""
+    """Return how many of the first columns are labels of rows."""
     width = len(body[0])
     if is_series:
         return width - 1
@@ -213,7 +213,7 @@ def _column_labels(heads: list[list[str]], index: int, width: int) -> list[str]:
 
 
 def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: bool) -> None:
-    """Takes the rows into the block: labels from some columns, values from others."""
+    """Add the rows to the block: labels from some columns, values from others."""
     columns = list(zip(*body, strict=True))
     values = [[number_of(cell) for cell in column] for column in columns]
     block.is_ranked = _is_rank(block, columns, values, index, is_series)
@@ -272,7 +272,7 @@ def _fill(block: TextBlock, body: list[list[str]], index: int, *, is_series: boo
 
 
 def _without_numbers(text: str) -> str:
-    """The words of a cell that holds values, too."""
+    """Return the words of a cell that also contains values."""
     numbers = [written for _, written in _inside(text) if "." in written]
     for written in numbers if not text[:1].isdecimal() else ():
         text = text.replace(written, "", 1)
@@ -286,7 +286,7 @@ def _is_rank(
     index: int,
     is_series: bool,
 ) -> bool:
-    """Whether the index only numbers the rows; what `value_counts` counted has no order."""
+    """Whether the index only numbers the rows; the result of `value_counts` has no order."""
     if index != 1 or block.index_name or not all(map(str.isdecimal, columns[0])):
         return False
     if block.total_rows is None:
@@ -298,7 +298,7 @@ def _is_rank(
 
 
 def _inside(text: str) -> Iterator[tuple[float, str]]:
-    """The numbers of a cell that holds more, as `344 non-null`; none of a date or a name."""
+    """Yield the numbers of a cell with other text, as `344 non-null`; none of a date or a name."""
     for match in _LONE.finditer(text[:200]):
         value = number_of(match.group(0).rstrip("%,"))
         if value is not None:
@@ -308,14 +308,14 @@ def _inside(text: str) -> Iterator[tuple[float, str]]:
 def _is_key(
     at: int, columns: list[tuple[str, ...]], values: list[list[float | None]], index: int
 ) -> bool:
-    """Whether numbers of a column tell its rows apart: those of an index, years, a first column."""
+    """Whether the numbers of a column identify its rows: those of an index, or years."""
     if not all(map(str.isdecimal, columns[at])):
         return False
     return at < index or all(value in _YEARS for value in values[at])
 
 
 def _tells_apart(at: int, columns: list[tuple[str, ...]]) -> bool:
-    """Whether the first column is whole numbers, no two alike, as `class` without an index."""
+    """Whether a first column has unique whole numbers, as `class` without an index."""
     cells = columns[at]
     return all(map(str.isdecimal, cells)) and len(set(cells)) == len(cells) > 1 < len(columns) - at
 
@@ -327,7 +327,7 @@ def _key_name(block: TextBlock, at: int) -> str:
 
 
 def _named_key(block: TextBlock, cell: str, at: int) -> str:
-    """A number that is a label, as an answer names it: `class #3`; a year as it is."""
+    """Return a number that is a label as an answer names it: `class #3`; a year unchanged."""
     if not cell.isdecimal() or int(cell) in _YEARS:
         return cell
     return f"{_key_name(block, at)} #{cell}"

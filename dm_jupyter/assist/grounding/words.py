@@ -1,4 +1,4 @@
-"""Words of answers and of labels in a form in which they compare, and the units they name."""
+"""Words of answers and of labels in a comparable form, and the units they name."""
 
 from __future__ import annotations
 
@@ -177,13 +177,13 @@ _QUANTILE_LABEL = re.compile(r"0\.(\d{1,2})0*")
 
 
 def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
-    """Returns the words of a text that tell it from others, lower case, singular, one name each.
+    """Return the distinguishing words of a text: lower case, singular, synonyms unified.
 
-    A date gives its parts too, so that `2014-03-31` is met by `March 2014`.
+    A date also yields its parts, so that `March 2014` matches `2014-03-31`.
 
     Args:
         text: of an answer, or a label.
-        is_label: whether single letters are kept, which name something in a label.
+        is_label: whether to keep single letters, which name something in a label.
     """
     return _content_words(text[:400], is_label)
 
@@ -214,7 +214,7 @@ def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
 
 
 def _with_days(text: str) -> str:
-    """The text with each day of a month in one form behind it: `5 March @03-05`."""
+    """Return the text with each day of a month followed by a uniform form: `5 March @03-05`."""
     if not _DAY_OF_MONTH.search(text):
         return text
     return _DAY_OF_MONTH.sub(lambda match: f"{match[0]} {_day(match)}", text)
@@ -229,7 +229,7 @@ def _day(match: re.Match[str]) -> str:
 
 
 def _with_quantiles(text: str, *, is_label: bool) -> str:
-    """The text with each quantile in one form: `95%` for `95th percentile`, `p95` and `0.95`."""
+    """Return the text with uniform quantiles: `95%` for `95th percentile`, `p95` and `0.95`."""
     if is_label and (match := _QUANTILE_LABEL.fullmatch(text)):
         return f"{match[1]:0<2}%"
     if "p" not in text and "q" not in text and "%" not in text:
@@ -272,7 +272,7 @@ def _singular(word: str) -> str:
 
 
 Unit = tuple[str, float]
-"""What it measures, and how many of the smallest unit of that it is worth."""
+"""The measured quantity, and the size in the smallest unit of that quantity."""
 
 _UNITS: dict[str, Unit] = {}
 _KINDS: dict[str, dict[str, float]] = {
@@ -297,17 +297,17 @@ for _kind, _names in _KINDS.items():
     _UNITS |= {name: (_kind, float(size)) for name, size in _names.items()}
 _AFTER = re.compile(r"[\s*_`]{0,4}(?P<unit>°[CF]\b|[A-Za-z€£$%]+)")
 _SHORT = frozenset(["g", "h", "s", "l"])
-"""Letters that are units where they stand alone, in labels only behind `_` or in brackets."""
+"""Letters that are units if they are alone; in labels, only after `_` or in brackets."""
 _LONG = frozenset(("length", "height", "depth", "distance", "width", "altitude", "elevation"))
 _ALONE = frozenset(("kg", "km", "mm", "cm", "mg", "usd", "eur", "gbp"))
-"""Units that are a label by themselves, as the plurals of words are."""
+"""Units that can be a complete label, as the plurals of words can."""
 _SCALED = re.compile(
     r"[\s(\[](?:[$€£]\s?)?(?P<short>m|k)(?:$|[)\]\s])"
     r"|(?:^|[\s(\[$€£])(?P<word>mn|mio|mln|millions?|bn|billions?|thousands?|tsd)\b"
     r"|(?:^|[\s(\[])(?P<money>[mbk])(?:usd|eur|gbp|chf|[$€£])(?:$|[)\]\s])",
     re.IGNORECASE,
 )
-"""Parts of a label that say by what its values are to be multiplied."""
+"""Parts of a label that name the factor of its values."""
 _SCALES = {"m": 1e6, "mn": 1e6, "mi": 1e6, "ml": 1e6, "bn": 1e9, "bi": 1e9, "b": 1e9, "k": 1e3,
            "th": 1e3, "ts": 1e3}  # fmt: skip
 _STEPS = frozenset((24, 60, 1000, 1024, 3600))
@@ -319,12 +319,12 @@ _BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
 
 
 def unit_after(text: str, start: int, end: int) -> Unit | None:
-    """Returns the unit of the number that stands at `start` to `end` of a text.
+    """Return the unit of the number at `start` to `end` of a text.
 
     Args:
         text: an answer or an output.
-        start: where the number begins; a sign of money may stand before it.
-        end: where it ends, `%` and the like included.
+        start: where the number begins; a currency sign may precede it.
+        end: where it ends, including `%` and the like.
     """
     before = text[max(0, start - 2) : start].strip()[-1:]
     if before and before in "$€£":
@@ -339,7 +339,7 @@ def unit_after(text: str, start: int, end: int) -> Unit | None:
 
 @lru_cache(maxsize=2_048)
 def unit_of_label(label: str) -> Unit | None:
-    """Returns the unit that a label of a column or of a line ends with or has in brackets."""
+    """Return the unit that a label of a column or of a line ends with or has in brackets."""
     for inside in _BRACKETED.findall(label):
         if unit := _named(inside):
             return unit
@@ -364,7 +364,7 @@ def unit_of_label(label: str) -> Unit | None:
 
 @lru_cache(maxsize=2_048)
 def scale_of_label(label: str) -> float:
-    """Returns how many one of a label's values stands for: 1e6 for `revenue_musd`, else 1."""
+    """Return the factor of a label's values: 1e6 for `revenue_musd`, 1 if it names none."""
     match = _SCALED.search(label.replace("_", " "))
     if not match or (match["short"] and _LONG & set(re.split(r"[_\s]+", label.lower()))):
         return 1.0
@@ -372,7 +372,7 @@ def scale_of_label(label: str) -> float:
 
 
 def smaller_units(unit: Unit) -> tuple[float, ...]:
-    """Returns how many of the usual smaller units one of a unit is: 1000 for kg, 60 for minutes."""
+    """Return a unit's size in each usual smaller unit: 1000 for kg, 60 for minutes."""
     if unit[0] == "cent":
         return (0.01,)
     sizes = [size for name, size in _KINDS.get(unit[0], {}).items() if name != "mg"]

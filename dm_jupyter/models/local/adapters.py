@@ -1,8 +1,9 @@
-"""Adapters: small matrices in a file of their own, which the engine adds to a model's weights.
+"""Adapters: small matrices in a separate file, which the engine adds to a model's weights.
 
-*Covered*: a file that is no adapter, one that was made for another family of models or for another
-size, and one whose bytes are not the pinned ones are refused before a server starts. *Not covered*:
-an adapter of a model with the same shapes and other weights. It loads, and answers badly.
+*Covered*: the checks before a server starts refuse a file that is not an adapter, or whose bytes
+are not the pinned ones. They also refuse an adapter for another model family or size. *Not
+covered*: an adapter for a model with the same shapes and other weights. It loads, and answers
+badly.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ _KIND: Final = "general.type"
 _ADAPTER_KIND: Final = "adapter.type"
 _ARCHITECTURE: Final = "general.architecture"
 _EMBEDDING: Final = "token_embd.weight"
-"""The one tensor whose adapter the engine takes the other way round."""
+"""The one tensor whose adapter the engine expects transposed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """One adapter's file: how to know it, and where it can come from."""
+    """One adapter's file: how to identify it, and where to get it."""
 
     name: str
-    """For messages, and in the name of a model that a person put together."""
+    """Name for messages, also part of the name of a model that a person combined."""
     licence: str
     """SPDX identifier of the adapter's licence."""
     file_name: str
@@ -42,17 +43,18 @@ class Adapter:
     size_bytes: int
     """Exact size of the file."""
     sha256: str
-    """Hash of the whole file, lower-case hexadecimal."""
+    """Hash of the entire file, lower-case hexadecimal."""
     hub_url: str | None = None
-    """Address of the file; None where no address has it."""
+    """Address of the file; None if there is none."""
     path: Path | None = None
-    """Where the file is if it is not fetched: in this package, or where a person put it."""
+    """Location of a file that is not fetched: in this package, or where a person put it."""
 
     def __post_init__(self) -> None:
         """Refuse an adapter that could not be checked.
 
         Raises:
-            ValueError: The hash is not a SHA-256, the size is not positive, or nobody has the file.
+            ValueError: The hash is not a SHA-256, the size is not positive, or there is neither
+                an address nor a path.
         """
         if not _SHA256.fullmatch(self.sha256):
             raise ValueError(f"{self.name}: {self.sha256!r} is not a SHA-256 in lower-case hex")
@@ -63,7 +65,7 @@ class Adapter:
 
     @property
     def parts(self) -> None:
-        """The packages that hold the same bytes: none do."""
+        """The packages that contain the same bytes: always None."""
         return
 
 
@@ -71,7 +73,7 @@ def own_adapter(path: Path) -> Adapter:
     """Return the adapter in a file that a person named, trusted as it is.
 
     Raises:
-        AdapterError: There is no such file, or it holds no LoRA adapter.
+        AdapterError: There is no such file, or it contains no LoRA adapter.
     """
     path = path.expanduser()
     if not path.is_file():
@@ -92,13 +94,13 @@ def check_adapter(adapter: Adapter, path: Path, base_name: str, base_file: Path)
     """Check that a file is the adapter, and that it can be added to a model.
 
     Args:
-        adapter: What the file must be.
+        adapter: The expected adapter.
         path: The adapter's file.
         base_name: The model's name, for messages.
         base_file: The model's file.
 
     Raises:
-        AdapterError: It is another file, no LoRA adapter, or made for another model.
+        AdapterError: It is another file, not a LoRA adapter, or made for another model.
     """
     if (found := _sha256(path)) != adapter.sha256:
         raise AdapterError(
@@ -110,7 +112,7 @@ def check_adapter(adapter: Adapter, path: Path, base_name: str, base_file: Path)
     try:
         base = read_header(base_file)
     except (GgufError, OSError):
-        return  # the engine says what is wrong with a model's file
+        return  # the engine reports what is wrong with a model's file
     if reason := next(_misfits(header, base), None):
         raise AdapterError(
             f"The adapter {path} was made for another model than {base_name}: {reason}. Name the "
@@ -120,10 +122,10 @@ def check_adapter(adapter: Adapter, path: Path, base_name: str, base_file: Path)
 
 
 def _header(path: Path) -> GgufHeader:
-    """The head of an adapter's file.
+    """Return the header of an adapter's file.
 
     Raises:
-        AdapterError: It holds none.
+        AdapterError: It contains no LoRA adapter.
     """
     try:
         header = read_header(path)
@@ -140,7 +142,7 @@ def _header(path: Path) -> GgufHeader:
 
 
 def _misfits(adapter: GgufHeader, base: GgufHeader) -> Iterator[str]:
-    """What keeps an adapter from being added to a model, as the engine would check it."""
+    """Yield why an adapter can't be added to a model, by the checks of the engine."""
     family, needed = base.fields.get(_ARCHITECTURE), adapter.fields.get(_ARCHITECTURE)
     if family != needed:
         yield f"it is for models of the family {needed}, and this one is {family}"
@@ -155,7 +157,7 @@ def _misfits(adapter: GgufHeader, base: GgufHeader) -> Iterator[str]:
 
 
 def _misfit(stem: str, adapter: GgufHeader, base: GgufHeader) -> Iterator[str]:
-    """What is wrong with the two matrices of one of the model's tensors."""
+    """Yield what is wrong with the two matrices of one of the model's tensors."""
     a, b = _matrix(adapter, f"{stem}.lora_a"), _matrix(adapter, f"{stem}.lora_b")
     if b is None or a is None:
         yield f"it has {stem}.lora_a without {stem}.lora_b"

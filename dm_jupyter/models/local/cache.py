@@ -1,4 +1,4 @@
-"""Where model files lie on this machine, and the lock that keeps two pulls apart."""
+"""The paths of model files on this machine, and the lock that separates two pulls."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def models_dir(cache_dir: Path | None = None) -> Path:
 
 
 def model_path(file: ModelFile, cache_dir: Path | None = None) -> Path:
-    """Return where a file is, or would be once pulled; of a model, the file of its weights."""
+    """Return the path of a file, pulled or not; for a model, the path of its weights."""
     return file.path or models_dir(cache_dir) / file.file_name
 
 
@@ -45,15 +45,15 @@ def bfloat16_folder(weights: Path) -> Path:
 
 
 def missing_files(model: LocalModel, cache_dir: Path | None = None) -> tuple[ModelFile, ...]:
-    """Return the files of the model that are not there, or not whole.
+    """Return the files of the model that are absent or incomplete.
 
-    The hash is checked once, before the file gets its name; here its size is enough.
+    The hash is checked once, before the file gets its name; here the size is enough.
     """
     return tuple(file for file in model.files if not _is_whole(file, cache_dir))
 
 
 def is_present(model: LocalModel, cache_dir: Path | None = None) -> bool:
-    """Say whether all files of the model are there."""
+    """Return whether all files of the model are present."""
     return not missing_files(model, cache_dir)
 
 
@@ -63,7 +63,7 @@ def _is_whole(file: ModelFile, cache_dir: Path | None) -> bool:
 
 
 def require(model: LocalModel, cache_dir: Path | None = None) -> Path:
-    """Return the path of the model's weights; its adapter is there too.
+    """Return the path of the model's weights, after checking that all its files are present.
 
     Raises:
         ModelMissingError: A file is absent; the message names the command that fetches it.
@@ -85,10 +85,10 @@ def require(model: LocalModel, cache_dir: Path | None = None) -> Path:
 
 @contextmanager
 def file_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
-    """Hold an exclusive lock on `path`, across processes; freed by the kernel if we are killed.
+    """Hold an exclusive lock on `path`, across processes; the kernel frees it if we are killed.
 
-    `on_wait` is called again and again while another process holds the lock; what it raises ends
-    the wait.
+    `on_wait` is called repeatedly while another process holds the lock; an exception of it ends the
+    wait.
     """
     with path.open("w") as handle:
         while True:
@@ -98,5 +98,5 @@ def file_lock(path: Path, on_wait: Callable[[], None]) -> Iterator[None]:
             except BlockingIOError:
                 on_wait()
                 time.sleep(_LOCK_POLL_S)
-        # The lock file is never removed: a removed one would let two holders lock two files.
+        # The lock file is never removed, or two holders could lock two files.
         yield

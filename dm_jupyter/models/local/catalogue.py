@@ -1,11 +1,11 @@
 """The models that can be pulled by name, each pinned to its files by size and SHA-256.
 
-A model is a file of weights, with or without an adapter; models may share their weights.
+A model is a file of weights, with or without an adapter. Models may share their weights.
 
-The pin is what is trusted, not the place the bytes come from. Weights have up to two sources: one
-revision on the model hub, and a set of packages on the package index that hold the same file cut
-into parts (a mirror of last resort, by an author unknown to us; none of its code is ever imported
-or run). An adapter comes with this package, or from an address.
+The pin is trusted, not the source of the bytes. Weights have up to two sources: one revision on the
+model hub, and packages on the package index that contain the same file in parts. The packages are a
+mirror of last resort by an author unknown to us; none of their code is ever imported or run. An
+adapter comes with this package, or from an address.
 """
 
 from __future__ import annotations
@@ -39,24 +39,26 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _REVISION: Final = re.compile(r"[0-9a-f]{40}")
 _HUB: Final = "https://huggingface.co"
 _PLUS: Final = "+"
-"""Between a model's name and the path of the adapter that goes over it."""
+"""Separator between a model's name and the path of the adapter over it."""
 _WEIGHTS: Final = 1.6
-"""Memory of the weights as a share of the file: the engine lays part of them out once more for the
-processor. Measured with the three smallest models (`docs/models.md`)."""
+"""Memory of the weights as a multiple of the file size.
+
+The engine repacks part of them for the processor. Measured with the three smallest models
+(`docs/models.md`)."""
 _SHARE: Final = 0.7
-"""Of the machine's memory; the rest is for kernels, the browser and the system."""
+"""Share of the machine's memory for a model; the rest is for kernels, browser and system."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Packages that together hold one file; part numbers count from 1."""
+    """Packages that together contain one file; part numbers count from 1."""
 
     package: str
     """Name of a package on the index, with `{n}` for the part's number."""
     version: str
-    """The one version of every part."""
+    """The common version of all parts."""
     count: int
-    """How many packages there are."""
+    """Number of packages."""
     member: str
     """Path of the bytes inside the wheel, with `{n}` (format codes allowed: `{n:02d}`)."""
 
@@ -74,7 +76,7 @@ class ModelFile(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Name for messages."""
 
     @property
     def licence(self) -> str:
@@ -90,7 +92,7 @@ class ModelFile(Protocol):
 
     @property
     def sha256(self) -> str:
-        """Hash of the whole file."""
+        """Hash of the entire file."""
 
     @property
     def hub_url(self) -> str | None:
@@ -98,19 +100,19 @@ class ModelFile(Protocol):
 
     @property
     def parts(self) -> Parts | None:
-        """The packages that hold the same bytes, or None."""
+        """The packages that contain the same bytes, or None."""
 
     @property
     def path(self) -> Path | None:
-        """Where the file is if it is not fetched, or None."""
+        """Location of a file that is not fetched, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One GGUF file, and the adapter over it: what it is, and where it can come from."""
+    """One GGUF file, and the adapter over it: how to identify it, and where to get it."""
 
     name: str
-    """What a person types."""
+    """Name that a person types."""
     title: str
     """The publisher's name for it, with the quantization."""
     licence: str
@@ -120,21 +122,21 @@ class LocalModel:
     size_bytes: int
     """Exact size of the file."""
     sha256: str
-    """Hash of the whole file, lower-case hexadecimal; empty for a file the person named."""
+    """Hash of the entire file, lower-case hexadecimal; empty for a file the person named."""
     token_bytes: int = 0
     """Memory that each token of context takes: 2 (key, value) · layers · key heads · width · 2."""
     hub_repo: str | None = None
-    """`owner/repository` on the model hub; None where the hub is not a source."""
+    """`owner/repository` on the model hub; None if the hub is not a source."""
     hub_revision: str = ""
     """The commit of that repository, 40 hexadecimal digits; never a branch, which moves."""
     parts: Parts | None = None
-    """The packages that hold the same bytes; None where there are none."""
+    """The packages that contain the same bytes; None if there are none."""
     context_tokens: int = 8192
     """Tokens of context the server is started with, prompt and answer together."""
     path: Path | None = None
-    """Where the file lies when the person named one; None for a file of the cache."""
+    """Path of a file that the person named; None for a file of the cache."""
     adapter: Adapter | None = None
-    """What the engine adds to the weights; None for the weights alone."""
+    """The adapter that the engine adds to the weights; None for the weights alone."""
     pulled_as: str = ""
     """The name that fetches its files; empty for its own."""
 
@@ -160,7 +162,7 @@ class LocalModel:
 
     @property
     def files(self) -> tuple[ModelFile, ...]:
-        """The files that it is made of, the weights first."""
+        """Its files, the weights first."""
         return (self,) if self.adapter is None else (self, self.adapter)
 
     @property
@@ -170,7 +172,7 @@ class LocalModel:
 
     @property
     def served_name(self) -> str:
-        """What its server and its trajectories call it: another adapter is another name.
+        """Its name in its server and trajectories; another adapter means another name.
 
         With an adapter, it ends in the first 12 hexadecimal digits of the adapter's SHA-256.
         """
@@ -178,7 +180,7 @@ class LocalModel:
 
     @property
     def memory_bytes(self) -> int:
-        """What it needs while it runs, about: weights, adapter and one context."""
+        """Approximate memory while it runs: weights, adapter and one context."""
         adapter = 0 if self.adapter is None else self.adapter.size_bytes
         return int(_WEIGHTS * self.size_bytes) + adapter + self.context_tokens * self.token_bytes
 
@@ -190,7 +192,7 @@ class LocalModel:
 
 DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
 LARGEST: Final = "largest"
-"""Stands for the largest model that this machine has the memory for."""
+"""Name for the largest model that this machine has the memory for."""
 
 MODELS: Final[tuple[LocalModel, ...]] = (
     LocalModel(
@@ -301,7 +303,7 @@ MODELS: Final[tuple[LocalModel, ...]] = (
 
 
 def memory_here_bytes() -> int:
-    """Return the memory of this machine, or of its container where that is less."""
+    """Return the memory of this machine, or of its container if that is less."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text("ascii").strip()
@@ -332,13 +334,13 @@ def find(name: str = DEFAULT_MODEL) -> LocalModel:
 
 
 def is_local_name(name: str) -> bool:
-    """Return whether `resolve` takes it for a model of this machine, present or not."""
+    """Return whether `resolve` treats it as a model of this machine, present or not."""
     known = ("local", LARGEST, *(model.name for model in MODELS))
     return name in known or name.lower().endswith(".gguf")
 
 
 def name_with_adapter(model: str, adapter: Path) -> str:
-    """Return the name that stands for a model with the adapter in a file, wherever it is resolved.
+    """Return the name of a model with the adapter in a file, valid wherever it is resolved.
 
     Args:
         model: A name that `is_local_name` takes.
@@ -348,12 +350,12 @@ def name_with_adapter(model: str, adapter: Path) -> str:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """A model and the path of its adapter; an empty path for a model alone."""
+    """Return a model and the path of its adapter; an empty path for a model alone."""
     base, found, file = name.partition(_PLUS)
     while found:
         if is_local_name(base) and file:
             return base, file
-        more, found, file = file.partition(_PLUS)  # the path of a file may have one in it
+        more, found, file = file.partition(_PLUS)  # the path of a file may contain one
         base = f"{base}{_PLUS}{more}"
     return name, ""
 
@@ -375,11 +377,11 @@ def _with_own_adapter(base: LocalModel, path: Path) -> LocalModel:
 
 
 def resolve(name_or_path: str) -> LocalModel:
-    """Return a model by its catalogue name, or one made from the path of a GGUF file.
+    """Return a model by its catalogue name, or one built from the path of a GGUF file.
 
-    `local` stands for the default, wherever a person has to name some model. `MODEL+FILE.gguf` is
-    a model of either kind with the adapter in that file.
-    A file that the person names is trusted as it is: there is no pin to check it against.
+    `local` means the default, wherever a person has to name some model. `MODEL+FILE.gguf` is a
+    model of either kind with the adapter in that file. A file that the person names is trusted as
+    it is: there is no pin to check it against.
 
     Raises:
         AdapterError: There is no adapter in that file.
@@ -396,7 +398,7 @@ def resolve(name_or_path: str) -> LocalModel:
     if not path.is_file():
         raise ModelMissingError(f"There is no model file at {path}.", own_command("model", "list"))
     path = path.resolve()
-    # Two files of one name in two folders are two models, so the name carries the folder's mark.
+    # Two files of one name in two folders are two models, so the name contains a hash of the path.
     mark = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     return LocalModel(
         name=f"{path.stem}-{mark}",

@@ -1,10 +1,10 @@
-"""Use the local model: one server for each model and machine, shared by all who ask for it.
+"""The endpoint of the local model: one server for each model and machine, shared by all its users.
 
     async with local_endpoint("qwen2.5-coder-1.5b") as endpoint:
         client = openai.AsyncOpenAI(base_url=endpoint.base_url, api_key=endpoint.api_key)
 
-The first user starts the server, the last one stops it and waits until it is gone. A user that is
-killed leaves a server that ends by itself within about two seconds (`runtime.py` says how).
+The first user starts the server; the last one stops it and waits until it is gone. After a user is
+killed, its server ends by itself within about two seconds (see `runtime.py`).
 """
 
 from __future__ import annotations
@@ -47,51 +47,51 @@ _LOW_PRIORITY: Final = (
 )
 _FEWER_SLOTS: Final = "{} runs already, for {} requests at a time: others wait"
 _SERVER_COMMAND: Final = (sys.executable, "-P", "-m", "dm_jupyter.models.local.server")
-"""`-P`, or a file in the current folder could stand in for a module of the server."""
+"""Command of the server. Without `-P`, a file in the current folder could replace its modules."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEndpoint:
-    """Where the local model answers, and how to ask it."""
+    """The address of the local model, and how to call it."""
 
     base_url: str
     """Root of the OpenAI-compatible interface, ending in `/v1`."""
     api_key: str = field(repr=False)
-    """What requests must carry, as a bearer token."""
+    """Key that requests must carry, as a bearer token."""
     model_name: str
-    """The name to put into requests."""
+    """The model name for requests."""
     context_tokens: int
     """Tokens that one request may use, prompt and answer together."""
     slots: int
-    """Requests worked on at the same time; more of them wait their turn."""
+    """Requests processed at the same time; further ones wait their turn."""
     key_file: Path
-    """A file that holds the key, readable by this account only, there while the server is."""
+    """A file with the key, readable by this account only, that exists as long as the server."""
 
     def queue(self) -> RequestQueue:
-        """Return the queue in which all users of the server stand."""
+        """Return the queue in which all users of the server wait."""
         together = all_tokens(self.slots, self.context_tokens)
         return RequestQueue(self.key_file.parent, self.slots, together)
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server is started; one that already runs is used as it is."""
+    """How a server is started; a running server is used as it is."""
 
     slots: int = SLOTS
-    """Requests worked on at the same time; more than the default have a context each."""
+    """Requests processed at the same time; with more than the default, each has its own context."""
     port: int = 0
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     start_timeout_s: float = 300.0
-    """Longest wait for a server to answer: a gigabyte from a slow disk takes a while."""
+    """Longest wait for a server to answer; loading a gigabyte from a slow disk takes a while."""
     cache_dir: Path | None = None
     """Folder of model files; None means the user's cache."""
     runtime_dir: Path | None = None
-    """Folder where users and servers meet; None means the user's runtime folder."""
+    """Folder shared by users and servers; None means the user's runtime folder."""
     command: tuple[str, ...] = _SERVER_COMMAND
-    """Starts the server process; the folder is added as its last argument."""
+    """Command that starts the server process; the folder is added as its last argument."""
 
     def __post_init__(self) -> None:
-        """Check the numbers.
+        """Validate the numbers.
 
         Raises:
             ValueError: There is no such port, or no slot.
@@ -113,14 +113,14 @@ async def local_endpoint(
     Args:
         model: A model, or a name that `resolve` takes.
         options: How to start the server if none runs.
-        on_progress: Told about twice a second what is going on while the server starts.
+        on_progress: Called about twice a second with the progress while the server starts.
 
     Raises:
-        AdapterError: The adapter's file is no adapter, or is for another model.
+        AdapterError: The adapter's file is not an adapter, or is for another model.
         EngineMissingError: The engine's package is not installed.
-        LocalModelError: No private folder could be made for the server.
+        LocalModelError: No private folder could be created for the server.
         ModelMissingError: The model's file is not on this machine.
-        ServerStartError: The server did not come up; the message ends with its log.
+        ServerStartError: The server did not start; the message ends with its log.
     """
     options = options or ServerOptions()
     model = resolve(model) if isinstance(model, str) else model
@@ -142,10 +142,10 @@ async def local_endpoint(
 def running_endpoint(
     model: LocalModel | str = DEFAULT_MODEL, runtime_dir: Path | None = None
 ) -> LocalEndpoint | None:
-    """Return the endpoint that runs now, without a claim that it stays; None when there is none.
+    """Return the endpoint that runs now, without a lease on it; None if there is none.
 
     Raises:
-        LocalModelError: No private folder could be made for the server.
+        LocalModelError: No private folder could be created for the server.
         ModelMissingError: There is no such model.
     """
     model = resolve(model) if isinstance(model, str) else model
@@ -154,7 +154,7 @@ def running_endpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Start:
-    """The way from a folder to an endpoint; the caller holds the folder's `start.lock`."""
+    """The start of an endpoint from a folder; the caller holds the folder's `start.lock`."""
 
     folder: ServerFolder
     model: LocalModel
@@ -165,7 +165,7 @@ class _Start:
         """Return the running server's endpoint, or start one and wait for it.
 
         Raises:
-            ServerStartError: It ended, or did not answer in time.
+            ServerStartError: The server ended, or did not answer in time.
         """
         process: subprocess.Popen[bytes] | None = None
         began = last_told = time.monotonic()
@@ -189,7 +189,7 @@ class _Start:
         return found
 
     def _keep_up(self) -> None:
-        """Raise the server to our own priority, where who started it had a lower one."""
+        """Raise the server to our own priority if its starter had a lower one."""
         own, pid = os.getpriority(os.PRIO_PROCESS, 0), self.folder.server_pid()
         threads = Path(f"/proc/{pid}/task").glob("*") if pid is not None else ()
         with suppress(ProcessLookupError):
@@ -203,7 +203,7 @@ class _Start:
                         return
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        # What an earlier server said must be gone before this one counts as alive.
+        # The state of an earlier server must be gone before this one counts as alive.
         self.folder.forget()
         write_private(self.folder.log_file, "")
         settings = EngineSettings(
@@ -228,7 +228,7 @@ class _Start:
         if process.stdin is not None:
             with suppress(BrokenPipeError), process.stdin:
                 process.stdin.write(encode_json(settings).encode())
-        # The server may outlive our interest in it: somebody must collect its exit status.
+        # The server may outlive our lease, and its exit status must still be collected.
         threading.Thread(target=process.wait, name="reap local model", daemon=True).start()
         return process
 
@@ -260,7 +260,7 @@ class _Start:
         return f"{what} File: {files}. Its log:\n{self.folder.log_tail() or '(empty)'}"
 
     def _files(self) -> list[str]:
-        """Paths of the weights and, where there is one, of the adapter."""
+        """Return the paths of the weights and, if there is one, of the adapter."""
         return [str(model_path(file, self.options.cache_dir)) for file in self.model.files]
 
 
@@ -269,7 +269,7 @@ def _endpoint_of(folder: ServerFolder) -> LocalEndpoint | None:
         state = folder.state()
         api_key = folder.key_file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return None  # never was one, or it is just going
+        return None  # there was none, or it is just ending
     if state is None:
         return None
     return LocalEndpoint(
@@ -283,9 +283,9 @@ def _endpoint_of(folder: ServerFolder) -> LocalEndpoint | None:
 
 
 async def _leave(folder: ServerFolder, lease: Lease) -> None:
-    """Give the lease back, and stop the server if it was the last one."""
+    """Release the lease, and stop the server if it was the last one."""
     lease.release()
-    # When others join or leave for that long, the server sees to its own end.
+    # If others join or leave for that long, the server ends by itself.
     with suppress(TimeoutError):
         async with asyncio.timeout(_LEAVE_TIMEOUT_S), exclusive(folder.start_lock):
             if live_leases(folder.leases) == 0:
@@ -306,7 +306,7 @@ async def _stop(folder: ServerFolder) -> None:
 
 
 async def _uncancelled(teardown: Coroutine[None, None, None]) -> None:
-    """Finish a teardown even when cancelled meanwhile, then let the cancellation go on."""
+    """Finish a teardown even if cancelled meanwhile, then re-raise the cancellation."""
     task = asyncio.create_task(teardown)
     try:
         await asyncio.shield(task)

@@ -1,8 +1,8 @@
-"""Start the engine that runs a GGUF file behind an OpenAI-compatible interface (llama.cpp).
+"""The engine that runs a GGUF file behind an OpenAI-compatible interface (llama.cpp).
 
-Only the server's own process loads the engine, and nothing else: it must find its environment set
-before its first thread, and a crash of it must not take a notebook along. Whoever offers or starts
-a local model asks first what keeps it from answering.
+Only the server's own process loads the engine. Its environment must be set before its first thread,
+and its crash must not end a notebook. Callers that offer or start a local model first ask for its
+`obstacles`.
 """
 
 from __future__ import annotations
@@ -32,45 +32,45 @@ __all__ = [
 ]
 
 SLOTS: Final = 2
-"""Requests that are worked on at the same time, where nobody asks for more.
+"""Requests processed at the same time, unless more are requested.
 
 They share one context's memory. Two write faster together than one after the other; three or four
-write at half that speed (`python -m benchmarks.model_speed slots`). Where more are asked for, each
-has a context of its own, so that none waits for room: an evaluation has that memory to give.
+write at half that speed (`python -m benchmarks.model_speed slots`). If more are requested, each has
+its own context, so that none waits for room. An evaluation can afford that memory.
 """
 _PROMPT_CACHE_MIB: Final = 256
-"""Memory of a slot for prefixes of conversations that lost it; the engine's own is 8 GiB."""
+"""Memory per slot for prefixes of conversations that lost it; the engine's default is 8 GiB."""
 _BATCH_TOKENS: Final = 256
-"""Tokens read at a time: after each the engine looks whether anybody still waits for the answer.
+"""Tokens read per batch; after each the engine checks whether anybody still waits for the answer.
 
-With the engine's own 2,048 a stopped question holds up the next one for half a minute.
+With the engine's default of 2,048, a stopped question blocks the next one for half a minute.
 """
 _LOG_WARNINGS: Final = 2
 """The engine's log level: warnings and errors. Nothing of a prompt is ever written."""
 SPIN_COUNT: Final = 2_000
-"""How often a thread looks for more work before it sleeps: some microseconds.
+"""Checks of a thread for more work before it sleeps: some microseconds.
 
-Threads that spin on starve a kernel and a browser on the same cores; threads that sleep at once
-wait for the system at each of the many barriers of a token (`python -m benchmarks.model_speed`).
+Threads that keep spinning starve a kernel and a browser on the same cores. Threads that sleep at
+once wait for the system at each of a token's many barriers (`python -m benchmarks.model_speed`).
 """
 _NO_ORIGIN: Final = "null://closed"
-"""An origin no page has. The engine's default tells browsers that every page may read answers."""
+"""An origin no page has. The engine's default lets every page in a browser read answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class EngineSettings:
-    """All the engine must know; sent to the server's process through its standard input."""
+    """The settings of the engine, sent to the server's process through its standard input."""
 
     model_file: str
     """Path of the GGUF file with the weights."""
     model_name: str
     """The name the interface uses instead of the path."""
     api_key: str
-    """What requests must carry."""
+    """Key that requests must carry."""
     context_tokens: int
     """Tokens that one request may use."""
     slots: int
-    """Requests worked on at the same time; more than `SLOTS` have a context each."""
+    """Requests processed at the same time; with more than `SLOTS`, each has its own context."""
     port: int
     """Port on 127.0.0.1; 0 lets the system choose a free one."""
     adapter_file: str = ""
@@ -79,17 +79,18 @@ class EngineSettings:
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Tokens guessed from what was read before, which the model then checks all at once.
+    """Speculative decoding: tokens guessed from earlier text, which the model checks all at once.
 
-    What it writes is distributed as without it: a guess that the model does not sample is dropped.
+    The distribution of the output does not change: a guess that the model does not sample is
+    dropped.
     """
 
     kind: str
-    """The engine's name for the way: `NGRAM_SIMPLE` or `NGRAM_MAP_K`."""
+    """The engine's name for the method: `NGRAM_SIMPLE` or `NGRAM_MAP_K`."""
     matching: int
-    """Tokens that must have been read before, to take what followed them."""
+    """Tokens that must match earlier text before its continuation is guessed."""
     guessed: int
-    """Tokens that are taken at most."""
+    """The most tokens of one guess."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +100,14 @@ class Engine:
     address: str
     """`http://host:port`, answering."""
     handle: object
-    """Kept alive with the engine: dropping it ends it."""
+    """The engine's server object; dropping it ends the engine."""
 
 
 def all_tokens(slots: int, context_tokens: int) -> int:
     """Return the tokens that all requests together may use.
 
     Args:
-        slots: Requests worked on at the same time.
+        slots: Requests processed at the same time.
         context_tokens: Tokens that one of them may use.
     """
     return context_tokens * (slots if slots > SLOTS else 1)
@@ -116,7 +117,7 @@ def require_engine() -> None:
     """Check that the engine's package is installed, without loading it.
 
     Raises:
-        EngineMissingError: It isn't; the message says how to install it.
+        EngineMissingError: It is not; the message says how to install it.
     """
     if importlib.util.find_spec("xllamacpp") is None:
         raise EngineMissingError(
@@ -128,11 +129,11 @@ def require_engine() -> None:
 def start_engine(
     settings: EngineSettings, spin_count: int = SPIN_COUNT, guess: Guess | None = None
 ) -> Engine:
-    """Load the model and listen; returns once the engine answers.
+    """Load the model and listen; return once the engine answers.
 
     Args:
-        settings: What the engine must know.
-        spin_count: How often a thread looks for work before it sleeps; once a process.
+        settings: The settings of the engine.
+        spin_count: Checks of a thread for work before it sleeps; can be set once per process.
         guess: How the next tokens are guessed; None guesses nothing.
 
     Raises:
@@ -176,7 +177,7 @@ def start_engine(
 def obstacles(model: LocalModel | str, cache_dir: Path | None = None) -> Iterator[NotReadyError]:
     """Yield what is missing, in the order in which a person can act on it.
 
-    Each has a `text` that says what is missing, and the one `command` that helps.
+    Each error has a `text` that says what is missing, and the one `command` that helps.
 
     Args:
         model: A model, or a name that `resolve` takes.

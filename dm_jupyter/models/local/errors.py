@@ -2,14 +2,14 @@
 
 LocalModelError              (dm_jupyter.core.errors)
 ├── NoSpaceError             the disk is too full for the file
-├── NoSourceError            neither the model hub nor the package index gave the file
-├── WrongFileError           what came is not the file that was asked for; it was deleted
-├── PullCancelledError       stopped by the person; the next pull goes on where this one stopped
-├── NotReadyError            something is missing that one command brings
+├── NoSourceError            neither the model hub nor the package index provided the file
+├── WrongFileError           the fetched file is not the requested one; it was deleted
+├── PullCancelledError       stopped by the person; the next pull resumes where this one stopped
+├── NotReadyError            something is missing that one command installs or fetches
 │   ├── EngineMissingError   the package that runs the model is not installed
 │   ├── ModelMissingError    there is no such model, or its file is not on this machine
-│   └── AdapterError         an adapter's file is missing, holds none, or is for another model
-└── ServerStartError         the server did not come up; the message ends with its log
+│   └── AdapterError         a file is missing, contains no adapter, or is for another model
+└── ServerStartError         the server did not start; the message ends with its log
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class NoSpaceError(LocalModelError):
-    """The disk that holds the cache has less free space than the file needs."""
+    """The disk of the cache has less free space than the file needs."""
 
 
 class NoSourceError(LocalModelError):
@@ -39,22 +39,22 @@ class NoSourceError(LocalModelError):
 
 
 class WrongFileError(LocalModelError):
-    """Size or hash differ from the pinned ones. The bytes were deleted, nothing was kept."""
+    """Size or hash differ from the pinned ones; the file was deleted."""
 
 
 class PullCancelledError(LocalModelError):
-    """The pull was stopped on request; what had arrived stays for the next one."""
+    """The pull was stopped on request; the bytes received so far are kept for the next one."""
 
 
 class NotReadyError(LocalModelError):
-    """Something is missing that a person can bring with one command."""
+    """Something is missing that a person can install or fetch with one command."""
 
     def __init__(self, text: str, command: str) -> None:
-        """Make the error.
+        """Create the error.
 
         Args:
             text: What is missing, for a person.
-            command: What brings it, as it can be pasted into a terminal.
+            command: The command that helps, ready to paste into a terminal.
         """
         super().__init__(f"{text} Run `{command}`.")
         self.text = text
@@ -62,11 +62,11 @@ class NotReadyError(LocalModelError):
 
 
 class ModelMissingError(NotReadyError):
-    """There is no such model, or its file is not where it was looked for."""
+    """There is no such model, or its file is not at the expected path."""
 
 
 class AdapterError(NotReadyError):
-    """An adapter's file is not there, holds no adapter, or was made for another model."""
+    """A file is missing, contains no adapter, or is an adapter for another model."""
 
 
 class EngineMissingError(NotReadyError):

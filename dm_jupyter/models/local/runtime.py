@@ -1,18 +1,18 @@
-"""The private folder in which the users of one server and the server itself meet.
+"""The private folder shared by one server and its users.
 
-*Covered*: other accounts of the machine can't read the key or swap the files (0700 folder that
-belongs to us, 0600 files, a parent that nobody else owns). *Not covered*: other programs of the
-same account; what runs untrusted code must be kept away from this folder (`kernel_sandbox` does).
+*Covered*: other accounts of the machine can't read the key or swap the files. The folder is 0700
+and belongs to us, files are 0600, and nobody else owns the parent. *Not covered*: other programs of
+the same account. Code that runs untrusted code must deny it this folder, as `kernel_sandbox` does.
 
-In it lie locks and leases: so users of one server know of each other without a daemon between them.
-Everything is an `flock`, because the kernel frees it when its holder dies, however that happens.
+It contains locks and leases, so the users of one server coordinate without a daemon. Everything is
+an `flock`, because the kernel frees it when its holder dies, however that happens.
 
-- `start.lock` is held while somebody joins, leaves, or the server decides to end. Leases are only
-  taken and counted under it, so no server ends between another client's look and its lease.
-- `alive.lock` is held by the server for its whole life and holds its process id.
+- `start.lock` is held while a user joins or leaves, or while the server decides to end. Leases are
+  only taken and counted under it, so no server ends between another client's check and its lease.
+- `alive.lock` is held by the server for its entire life and contains its process id.
 - `leases/<pid>-<random>` is held by one user each, for as long as it uses the server.
 
-A lock belongs to an open file, which a `fork` without `exec` shares: a forked child of a user keeps
+A lock belongs to an open file, which a `fork` without `exec` shares. A forked child of a user keeps
 that user's lease alive until both have ended or the user has released it.
 """
 
@@ -56,16 +56,16 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """What a running server says about itself; written once it answers."""
+    """The state that a running server publishes once it answers."""
 
     base_url: str
     """Root of the OpenAI-compatible interface, ending in `/v1`."""
     model_name: str
-    """The name to put into requests."""
+    """The model name for requests."""
     context_tokens: int
-    """Tokens that one request may use, prompt and answer together; all that run share them."""
+    """Tokens of one request, prompt and answer together; concurrent requests share them."""
     slots: int
-    """Requests worked on at the same time; more of them wait their turn."""
+    """Requests processed at the same time; further ones wait their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class ServerFolder:
 
     @classmethod
     def open(cls, model: LocalModel, runtime_dir: Path | None = None) -> ServerFolder:
-        """Return the model's folder, made if needed; another adapter has another folder.
+        """Return the model's folder, created if needed; another adapter has another folder.
 
         Raises:
             LocalModelError: No folder of this machine is private enough.
@@ -90,36 +90,36 @@ class ServerFolder:
 
     @property
     def start_lock(self) -> Path:
-        """Held by whoever joins, leaves or ends."""
+        """Lock held by a user that joins or leaves, or by a server that ends."""
         return self.path / "start.lock"
 
     @property
     def alive_lock(self) -> Path:
-        """Held by the server for its whole life; its text is the server's process id."""
+        """Lock held by the server for its entire life; its text is the server's process id."""
         return self.path / "alive.lock"
 
     @property
     def leases(self) -> Path:
-        """One locked file a user."""
+        """Folder with one locked file per user."""
         return self.path / "leases"
 
     @property
     def key_file(self) -> Path:
-        """The key that every request must carry."""
+        """File with the key that every request must carry."""
         return self.path / "api-key"
 
     @property
     def state_file(self) -> Path:
-        """The server's `ServerState`; means nothing unless the server is alive."""
+        """File with the server's `ServerState`, valid only while the server is alive."""
         return self.path / "server.json"
 
     @property
     def log_file(self) -> Path:
-        """What the server printed since it was last started."""
+        """Output of the server since it was last started."""
         return self.path / "server.log"
 
     def is_alive(self) -> bool:
-        """Say whether a server process exists, ready or not."""
+        """Return whether a server process exists, ready or not."""
         return is_locked(self.alive_lock)
 
     def server_pid(self) -> int | None:
@@ -130,7 +130,7 @@ class ServerFolder:
         return int(text) if text.isdigit() else None
 
     def state(self) -> ServerState | None:
-        """Return what the server said once it answered; None while it is starting, or is gone."""
+        """Return the state that the server published; None if it is starting or gone."""
         try:
             text = self.state_file.read_bytes()
         except FileNotFoundError:
@@ -140,14 +140,14 @@ class ServerFolder:
         return decode_json(ServerState, text, str(self.state_file))
 
     def publish(self, state: ServerState, api_key: str) -> None:
-        """Make a server known: first its key, then, in one stroke, everything else."""
+        """Publish a server: first its key, then everything else atomically."""
         write_private(self.key_file, api_key)
         fresh = self.path / "server.json.new"
         write_private(fresh, encode_json(state))
         fresh.replace(self.state_file)
 
     def forget(self) -> None:
-        """Remove what a server said; nobody finds it any more."""
+        """Remove a server's published state, so that nobody finds it."""
         self.state_file.unlink(missing_ok=True)
         self.key_file.unlink(missing_ok=True)
 
@@ -172,10 +172,10 @@ def _private_root(runtime_dir: Path | None) -> Path:
     if runtime_dir is not None:
         candidates = [runtime_dir]
     else:
-        # The host's name, since a home folder may be shared by machines that share no loopback.
+        # The host's name, since machines without a common loopback may share a home folder.
         cache = platformdirs.user_cache_path("dm-jupyter") / f"run-{socket.gethostname()}"
         with warnings.catch_warnings():
-            # Without XDG_RUNTIME_DIR it warns and names a folder in /tmp: we check that below.
+            # Without XDG_RUNTIME_DIR it warns and returns a folder in /tmp, which is checked below.
             warnings.simplefilter("ignore")
             candidates = [platformdirs.user_runtime_path("dm-jupyter"), cache]
     reasons = []
@@ -191,13 +191,13 @@ def _private_root(runtime_dir: Path | None) -> Path:
 
 
 def _why_not_private(path: Path) -> str | None:
-    """Make the folder, and return why it can't be used, or None when it can."""
+    """Create the folder, and return why it can't be used, or None if it can."""
     try:
         path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         here, above = path.lstat(), path.parent.stat()
         if not stat.S_ISDIR(here.st_mode) or here.st_uid != os.geteuid():
             return f"{path} belongs to another account"
-        # Whoever owns the folder above can put another folder in our place.
+        # The owner of the parent folder could replace our folder with another.
         if above.st_uid not in {os.geteuid(), 0}:
             return f"{path.parent} belongs to another account"
         path.chmod(_PRIVATE)
@@ -210,7 +210,7 @@ def try_lock(path: Path) -> IO[str] | None:
     """Take the lock of `path` without waiting.
 
     Returns:
-        The open file that holds the lock until it is closed, or None when another holds it.
+        The open file that holds the lock until it is closed, or None if another process holds it.
     """
     handle = path.open("a+", encoding="utf-8")
     try:
@@ -222,9 +222,9 @@ def try_lock(path: Path) -> IO[str] | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Say whether some process holds the lock of `path`.
+    """Return whether a process holds the lock of `path`.
 
-    The look takes a shared lock for a moment: two who look don't take each other for the holder.
+    The check takes a shared lock for a moment, so two checks don't take each other for the holder.
     """
     with path.open("a+", encoding="utf-8") as handle:
         try:
@@ -246,26 +246,26 @@ async def exclusive(path: Path) -> AsyncIterator[None]:
 
 
 class Lease:
-    """One user's claim on the server; as long as one is held, the server stays."""
+    """One user's claim on the server; while one is held, the server keeps running."""
 
     def __init__(self, folder: Path) -> None:
-        """Take a lease. The caller holds `start.lock`."""
+        """Take a lease; the caller holds `start.lock`."""
         self.path = folder / f"{os.getpid()}-{secrets.token_hex(4)}"
         self._handle = self.path.open("w", encoding="utf-8")
         fcntl.flock(self._handle, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        """Give the lease back; once is enough, twice does no harm."""
+        """Release the lease; a second call has no effect."""
         if self._handle.closed:
             return
-        # Unlocked by name, not only closed: a forked child may still hold the same open file.
+        # Unlocked explicitly, not only closed: a forked child may still hold the same open file.
         fcntl.flock(self._handle, fcntl.LOCK_UN)
         self._handle.close()
         self.path.unlink(missing_ok=True)
 
 
 def live_leases(folder: Path) -> int:
-    """Count the leases whose holder lives, and remove the others. The caller holds `start.lock`."""
+    """Count the leases with a live holder, remove the others; the caller holds `start.lock`."""
     count = 0
     for path in folder.iterdir():
         handle = try_lock(path)

@@ -1,8 +1,8 @@
-"""The process that runs one model: starts the engine, says where it is, ends when nobody needs it.
+"""The process that runs one model: it starts the engine, publishes it, and ends when unused.
 
 Started as `python -m dm_jupyter.models.local.server FOLDER` with the settings as JSON on its
-standard input, since other accounts can read a command line. It asks about once a second whether a
-lease is still held; a client that was killed can't tell it to end, but the kernel frees its lease.
+standard input, since other accounts can read a command line. It checks about once a second whether
+a lease is still held. A killed client can't stop it, but the kernel frees that client's lease.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def claim(folder: ServerFolder, timeout_s: float = _CLAIM_TIMEOUT_S) -> IO[str]:
     """Become the folder's one server.
 
     Returns:
-        The open file whose lock says that this process lives.
+        The open file whose lock shows that this process is alive.
 
     Raises:
         ServerStartError: Another server holds the folder.
     """
     deadline = time.monotonic() + timeout_s
     while (handle := try_lock(folder.alive_lock)) is None:
-        # A client that looks whether we live holds the lock too, for a moment.
+        # A client that checks whether a server lives also holds the lock for a moment.
         if time.monotonic() > deadline:
             raise ServerStartError(f"Another server holds {folder.path}.")
         time.sleep(_CLAIM_POLL_S)
@@ -56,10 +56,10 @@ def serve_until_unused(
     """Start the engine, publish it, and return when no lease is left.
 
     Args:
-        folder: Where users and server meet; the caller has claimed it.
-        settings: What the engine must know.
-        start: Starts the engine; returns once it answers. It runs in threads of its own.
-        poll_s: Seconds between two looks at the leases.
+        folder: Shared by users and server; the caller has claimed it.
+        settings: The settings of the engine.
+        start: Starts the engine, which runs in its own threads; returns once it answers.
+        poll_s: Seconds between two checks of the leases.
     """
     engine = start(settings)
     state = ServerState(
@@ -73,7 +73,7 @@ def serve_until_unused(
         time.sleep(poll_s)
         lock = try_lock(folder.start_lock)
         if lock is None:
-            continue  # somebody is joining or leaving: look again afterwards
+            continue  # a user is joining or leaving: check again afterwards
         with lock:
             if live_leases(folder.leases) == 0:
                 folder.forget()
@@ -81,7 +81,7 @@ def serve_until_unused(
 
 
 def run_server(start: Callable[[EngineSettings], Engine]) -> None:
-    """Be the server process: read the settings, serve, and end without looking back."""
+    """Run the server process: read the settings, serve, and exit without a tear-down."""
     folder = ServerFolder(Path(sys.argv[1]))
     settings = decode_json(EngineSettings, sys.stdin.read(), "settings")
     code = 1
@@ -93,7 +93,7 @@ def run_server(start: Callable[[EngineSettings], Engine]) -> None:
         # The engine has printed the reason above; a traceback would push it out of the log's tail.
         sys.stderr.write(f"{error}\n")
     sys.stderr.flush()
-    # Skips the engine's slow tear-down, and frees `alive` last of all: gone means gone.
+    # Skips the engine's slow tear-down, and frees `alive` last, when the process is really gone.
     os._exit(code)
 
 

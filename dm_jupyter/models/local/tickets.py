@@ -1,17 +1,18 @@
-"""Whose request the model works on next, among all who share its server.
+"""The order of requests among all users of one server.
 
-Each request takes a ticket: a file in the folder where users and server meet, locked with `flock`,
-so that the kernel takes it back from whoever dies. Its name says all that others must know. Nobody
-hands out turns: everybody looks at the tickets under `tickets.lock` and comes to the same result.
+Each request takes a ticket: a file in the folder shared by users and server. It is locked with
+`flock`, so the kernel releases it if its holder dies. Its name contains all that others must know.
+There is no central scheduler. Every user reads the tickets under `tickets.lock` and reaches the
+same result.
 
 - A person's question goes before a search, and a search before background work.
-- Within one urgency, who came first goes first; nobody overtakes one who waits for more room.
+- Within one urgency, requests run in order of arrival. None overtakes one that waits for more room.
 - One prompt is read at a time: two that are read together are both read at half the speed.
-- Background work waits while others wait or run. When one comes, it gives its turn back in the
-  middle of an answer, and asks again later.
+- Background work waits while others wait or run. When another request arrives, background work
+  yields in the middle of an answer, and is repeated later.
 
-*Not covered*: a program that asks the server directly, with the key of `model serve`. It shares the
-engine's slots without a ticket.
+*Not covered*: a program that calls the server directly, with the key of `model serve`. It shares
+the engine's slots without a ticket.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ __all__ = ["Need", "RequestQueue", "Ticket", "Urgency", "tokens_of"]
 _POLL_S: Final = 0.1
 _LOCK_POLL_S: Final = 0.01
 _NOTICE_S: Final = 1.5
-"""Until the engine has noticed that nobody waits any more for a prompt that it reads.
+"""Time until the engine notices that nobody waits any more for the prompt it is reading.
 
-Who asks before that gets another slot, and all that was read for the one before is read again.
+A request before that gets another slot, and the prefix read for the cancelled one is read again.
 """
 T = TypeVar("T")
 _CHARS_PER_TOKEN: Final = 3
@@ -47,30 +48,30 @@ _WAITING, _READING, _WRITING = "waiting", "reading", "writing"
 
 
 class Urgency(IntEnum):
-    """Who waits for a turn of the model; the smallest number goes first."""
+    """The party that waits for a turn of the model; the smallest number goes first."""
 
     QUESTION = 0
     """A person, for this turn."""
     SEARCH = 1
     """A person, for one of the many turns of a search."""
     BACKGROUND = 2
-    """Nobody: an evaluation, a prompt that is read ahead."""
+    """Nobody: an evaluation, or a prefetched prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a request takes of the server."""
+    """The resources that a request takes of the server."""
 
     urgency: Urgency
     slots: int
-    """Turns that it draws at the same time."""
+    """Turns that it samples at the same time."""
     tokens: int
-    """At most, prompt and turns together."""
+    """Upper limit of tokens, prompt and turns together."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """A ticket, as its file's name tells it."""
+    """A ticket, as parsed from its file's name."""
 
     path: Path
     state: str
@@ -86,17 +87,17 @@ class _Entry:
         return cls(path, state, *map(int, numbers))
 
     def goes_before(self, other: _Entry) -> bool:
-        """Whether the other one waits for this one."""
+        """Whether the other ticket waits for this one."""
         if self.state == _WAITING or self.urgency == Urgency.BACKGROUND:
             return (self.urgency, self.order) < (other.urgency, other.order)
         return True
 
 
 class Ticket:
-    """One request's own ticket. Made, and told to begin, by the queue alone."""
+    """One request's own ticket. Only the queue creates it and lets it begin."""
 
     def __init__(self, folder: Path, need: Need) -> None:
-        """Take a ticket. The caller holds `tickets.lock`."""
+        """Take a ticket; the caller holds `tickets.lock`."""
         # One clock for all processes of the machine.
         numbers = (int(need.urgency), time.monotonic_ns(), need.slots, need.tokens, os.getpid())
         name = "-".join([_WAITING, *map(str, numbers), secrets.token_hex(4)])
@@ -104,27 +105,27 @@ class Ticket:
         self._handle: IO[str] = self._path.open("w", encoding="utf-8")
         fcntl.flock(self._handle, fcntl.LOCK_EX)
         self.is_broken_off = False
-        """Whether nobody waits any more for what was asked with it."""
+        """Whether nobody waits any more for the answer to its request."""
 
     @property
     def entry(self) -> _Entry:
-        """What others see of it."""
+        """The ticket as others see it."""
         return _Entry.of(self._path)
 
     def begins(self) -> None:
-        """Say that its prompt is being read."""
+        """Record that its prompt is being read."""
         self._become(_READING)
 
     def writes(self) -> None:
-        """Say that the first word has come; twice does no harm."""
+        """Record that the first token has arrived; a second call has no effect."""
         if not self._path.name.startswith(_WRITING):
             self._become(_WRITING)
 
     def release(self) -> None:
-        """Give it back; once is enough, twice does no harm."""
+        """Release the ticket; a second call has no effect."""
         if self._handle.closed:
             return
-        # Unlocked by name, not only closed: a forked child may still hold the same open file.
+        # Unlocked explicitly, not only closed: a forked child may still hold the same open file.
         fcntl.flock(self._handle, fcntl.LOCK_UN)
         self._handle.close()
         self._path.unlink(missing_ok=True)
@@ -139,12 +140,12 @@ class RequestQueue:
     """The tickets of one server, for one of its users."""
 
     def __init__(self, folder: Path, slots: int, context_tokens: int) -> None:
-        """Take no ticket yet.
+        """Create the queue without taking a ticket.
 
         Args:
-            folder: Where users and server meet; private to this account.
-            slots: Turns that the server draws at the same time.
-            context_tokens: Its memory, shared by all turns that are being drawn.
+            folder: Shared by users and server; private to this account.
+            slots: Turns that the server samples at the same time.
+            context_tokens: Its memory, shared by all turns that are being sampled.
         """
         self._lock = folder / "tickets.lock"
         self._folder = folder / "tickets"
@@ -158,15 +159,15 @@ class RequestQueue:
         ask: Callable[[Ticket], Coroutine[Any, Any, T]],
         on_wait: Callable[[int], None] = lambda _: None,
     ) -> T:
-        """Return what `ask` returns, once its turn has come.
+        """Wait for the turn of a request, send it, and return the result of `ask`.
 
-        Background work that is in the way is cancelled and, when its turn comes again, asked again.
+        Background work that is in the way is cancelled, and repeated when its turn comes again.
 
         Args:
-            need: What the request takes; more than the server has waits until it is alone.
-            ask: Sends the request; says on the ticket when the first word has come.
-            on_wait: Told how many requests go before this one, each time that it changes, and 0
-                once its turn has come.
+            need: What the request takes; one that needs more than the server has runs alone.
+            ask: Sends the request, and records the first token on the ticket.
+            on_wait: Called with the number of requests ahead at each change, and with 0 once its
+                turn has come.
         """
         while True:
             async with self._turn(need, on_wait) as ticket:
@@ -201,7 +202,7 @@ class RequestQueue:
                 ticket.release()
 
     async def _before(self, ticket: Ticket) -> int | None:
-        """Count those that go before a ticket; None when its turn has just come."""
+        """Count the requests before a ticket; None if its turn has just come."""
         async with self._locked():
             mine = ticket.entry
             others = [one for one in self._live() if one.path != mine.path]
@@ -222,7 +223,7 @@ class RequestQueue:
         return not running or (slots <= self.slots and tokens <= self._context_tokens)
 
     async def _is_left_alone(self, asking: asyncio.Task[Any]) -> bool:
-        """Wait for background work; False once somebody else came and it was cancelled."""
+        """Wait for background work; return False if it was cancelled for another request."""
         try:
             while not asking.done():
                 await asyncio.wait([asking], timeout=_POLL_S)
@@ -237,15 +238,15 @@ class RequestQueue:
         return True
 
     async def _is_wanted(self) -> bool:
-        """Whether somebody who is no background work wants the server."""
+        """Whether a request other than background work wants the server."""
         async with self._locked():
             return any(one.urgency < Urgency.BACKGROUND for one in self._live())
 
     def _live(self) -> list[_Entry]:
-        """The tickets whose holder lives and goes on. The caller holds `tickets.lock`."""
+        """Return the tickets of live, running holders; the caller holds `tickets.lock`."""
         while True:
             found = []
-            # One that is gone may only have another name now: then look again.
+            # A missing one may only have been renamed: list the folder again.
             with suppress(FileNotFoundError):
                 for path in list(self._folder.iterdir()):
                     entry = _Entry.of(path)
@@ -266,10 +267,10 @@ class RequestQueue:
 
 
 def tokens_of(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Return about how many tokens a conversation has, rather too many than too few.
+    """Return an estimate of a conversation's tokens, rather too many than too few.
 
-    What runs together must fit into the shared context: where it does not, the engine ends all of
-    it. Digits and what is not ASCII are often tokens of their own.
+    Concurrent requests must fit into the shared context, or the engine ends all of them. Digits and
+    non-ASCII characters are often separate tokens.
 
     Args:
         messages: As they are sent.
@@ -280,7 +281,7 @@ def tokens_of(messages: Iterable[Mapping[str, Any]]) -> int:
 
 
 def _is_held(path: Path) -> bool:
-    """Whether somebody holds the lock of a file that is there; makes none, as opening one would.
+    """Whether a process holds the lock of an existing file; never creates the file.
 
     Raises:
         FileNotFoundError: There is no such file.
@@ -294,7 +295,7 @@ def _is_held(path: Path) -> bool:
 
 
 def _is_stopped(pid: int) -> bool:
-    """Whether a process was stopped, as with Ctrl-Z: nobody waits for one that does not go on."""
+    """Whether a process is stopped, as with Ctrl-Z; nobody waits for a stopped process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
     except OSError:
