@@ -519,7 +519,7 @@ async def test_more_inputs_than_a_request_holds_are_named(zygote, tmp_path):
     for name in names:
         (folder / name).touch()
     many = {name: folder / name for name in names}
-    with pytest.raises(KernelStartError, match=r"takes \d+ bytes.*fewer inputs"):
+    with pytest.raises(KernelStartError, match=r"has \d+ bytes.*fewer inputs"):
         await CellWorker(zygote, inputs=many).__aenter__()
 
 

@@ -439,7 +439,7 @@ def test_sampling_is_as_the_command_says(
         ),
         (["--packages-lock", "x", "--no-install-packages"], "needs --install-packages"),
         (["--packages-lock", "x", "--profile", "interactive"], "needs --install-packages"),
-        (["--slots", "4", "--base-url", "http://x/v1"], "--slots is for a local model"),
+        (["--slots", "4", "--base-url", "http://x/v1"], "--slots applies to a local model"),
         (["--at-once", "0"], "argument --at-once: 0 is not 1 or more"),
         (["--choose", "mode"], "--choose needs --strategy vote or search"),
         (["--choose", "value", "--strategy", "vote"], "needs --strategy search and --value-model"),
