@@ -28,7 +28,8 @@ model_app = typer.Typer(
     no_args_is_help=True,
     help="The local model: a small open model that runs on this machine, without any account.",
     epilog="Exit codes: 0 done; 1 the file is not here, or no server runs; 2 wrong usage; 4 it "
-    "can't be fetched or started, and the message says what to do; 130 pull stopped with Ctrl-C.",
+    "can't be fetched, started or removed, and the message says what to do; 130 pull stopped with "
+    "Ctrl-C.",
 )
 
 _Name = Annotated[
@@ -122,7 +123,9 @@ def remove(name: _Name = _DEFAULT_MODEL, cache_dir: _CacheDir = None) -> None:
     others = [name for name in before if name in gone and name != model.name]
     _tell(f"Removed {model.name}: {freed / 1e6:,.0f} MB are free again.")
     if others:
-        _tell(f"The same weights are part of {', '.join(others)}: pull it again to use it.")
+        _tell(
+            f"The same weights are part of {', '.join(others)}: pull them again before you use it."
+        )
 
 
 @model_app.command()

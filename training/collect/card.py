@@ -119,11 +119,12 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]
 
 
 def _source_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
-    names = ("suite", "split", "questions", "model", "dialect", "seed", "limit", "git")
+    names = ("suite", "split", "questions", "model", "dialect", "seed", "levels", "limit", "git")
     rows: list[list[object]] = []
     for one in sources:
         first, last = one.first_trial + 1, one.first_trial + one.tries
         known = [one.manifest.get(name, "unknown") for name in names]
+        known[names.index("levels")] = ", ".join(one.manifest.get("levels", ())) or "all"
         known[names.index("limit")] = one.manifest.get("limit") or "all"
         rows.append([f"{first} to {last}", *known, _hash_of_data(one.manifest)])
     header = ("tries", *names[:2], "hash of the questions", *names[3:], "hash of the data files")

@@ -74,9 +74,7 @@ def rows_alike(rows: Rows) -> list[NDArray[np.int64]]:
         sorted(range(len(rows)), key=lambda at: (rows[at].ids.astype(">i4").tobytes(), rows[at].id))
     )
     starts = [
-        place
-        for place in range(1, len(order))
-        if not _begin_alike(rows[order[place - 1]], rows[order[place]])
+        at for at in range(1, len(order)) if not _begin_alike(rows[order[at - 1]], rows[order[at]])
     ]
     return np.split(order, starts)
 

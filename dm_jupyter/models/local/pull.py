@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import os
 import shutil
 import threading
 import urllib.error
@@ -286,21 +287,24 @@ def remove(model: LocalModel, cache_dir: Path | None = None) -> int:
         OSError: A file can't be deleted.
     """
     cached = [model_path(file, cache_dir) for file in model.files if file.path is None]
-    return sum(_remove_file(path) for path in cached if path.parent.is_dir())
+    return sum(_remove_file(path) for path in cached)
 
 
 def _remove_file(path: Path) -> int:
     def refuse() -> None:
         raise LocalModelError(f"{path.name} is being downloaded. Stop that pull first.")
 
+    part, folder = path.with_name(path.name + ".part"), bfloat16_folder(path)
+    if not any(os.path.lexists(one) for one in (path, part, folder)):
+        return 0
     with file_lock(path.with_name(path.name + ".lock"), on_wait=refuse):
-        part = path.with_name(path.name + ".part")
-        folder = bfloat16_folder(path)
-        files = [path, part, parts.state_file(part), *folder.rglob("*")]
-        freed = sum(one.stat().st_size for one in files if one.is_file())
-        for one in files[:3]:
+        found = [path, part, parts.state_file(part), folder, *folder.rglob("*")]
+        freed = sum(one.lstat().st_size for one in found if os.path.lexists(one))
+        for one in found[:3]:
             one.unlink(missing_ok=True)
-        if folder.exists():
+        if folder.is_symlink():
+            folder.unlink()
+        elif folder.exists():
             shutil.rmtree(folder)
     return freed
 
