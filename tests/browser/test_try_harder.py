@@ -28,10 +28,10 @@ def test_trying_harder_says_its_price_and_how_many_agree(
     assert lab.violations(".jp-Dialog") == []
     lab.page.keyboard.press("Enter")
     expect(lab.runs).to_have_count(2)
-    expect(lab.run.get_by_test_id("dm-tries")).to_have_text("up to 3 tries")
+    expect(lab.run.get_by_test_id("dm-tries")).to_have_text("up to 3 attempts")
     lab.expect_run("answered")
-    expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text("2 of 3 tries agree")
-    expect(lab.run.get_by_test_id("dm-other")).to_have_text("Another try says: There are 41.")
+    expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text("2 of 3 attempts agree")
+    expect(lab.run.get_by_test_id("dm-other")).to_have_text("Another attempt says: There are 41.")
     expect(lab.answer).to_contain_text("40")
     assert lab.violations() == []
     # A question, one cell and an answer of each run, between the two cells of the person.

@@ -145,7 +145,7 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
 
 
 def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
-    if not folder.made_with.exists():
+    if not (folder.made_with.exists() and folder.checkpoints.steps()):
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json(made_with, folder.made_with)
         return

@@ -1110,10 +1110,10 @@ describe('PanelView', () => {
     const others = ['There are **4**.'];
     analyst.model.receive(runClosed({ seq: 2, agreeing: 2, tries: 3, others }));
     await show();
-    expect(one('dm-tries').textContent).toBe('up to 3 tries');
-    expect(one('dm-agreeing').textContent).toBe('2 of 3 tries agree');
+    expect(one('dm-tries').textContent).toBe('up to 3 attempts');
+    expect(one('dm-agreeing').textContent).toBe('2 of 3 attempts agree');
     expect(one('dm-other').textContent).toBe(
-      'Another try says: There are **4**.'
+      'Another attempt says: There are **4**.'
     );
     expect(await violations()).toEqual([]);
   });

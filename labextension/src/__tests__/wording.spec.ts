@@ -190,16 +190,16 @@ describe('trying harder', () => {
     [1, 0, 0, ''],
     [3, 2, 2, '2 independent programs agree'],
     [3, 3, 3, '3 independent programs agree'],
-    [3, 2, 3, '2 of 3 tries agree'],
+    [3, 2, 3, '2 of 3 attempts agree'],
     [
       3,
       1,
       3,
-      'Only 1 of 3 tries says this. Check it yourself, or say in the question what is meant.'
+      'Only 1 of 3 attempts says this. Check it yourself, or say in the question what is meant.'
     ],
-    [3, 0, 3, 'None of 3 tries says this. Check it yourself.'],
+    [3, 0, 3, 'None of 3 attempts says this. Check it yourself.'],
     // Of a record that does not say how many ran.
-    [3, 2, 0, '2 of 3 tries agree']
+    [3, 2, 0, '2 of 3 attempts agree']
   ])('of up to %d tries %d agree, %d ran', (tries, agreeing, ran, words) => {
     expect(agreeingWords(triedRun(tries, agreeing, ran), trans)).toBe(words);
   });

@@ -221,14 +221,14 @@ export function agreeingWords(
     return trans.__('%1 independent programs agree', agreeing);
   }
   if (agreeing > 1) {
-    return trans.__('%1 of %2 tries agree', agreeing, tried);
+    return trans.__('%1 of %2 attempts agree', agreeing, tried);
   }
   return agreeing === 1
     ? trans.__(
-        'Only 1 of %1 tries says this. Check it yourself, or say in the question what is meant.',
+        'Only 1 of %1 attempts says this. Check it yourself, or say in the question what is meant.',
         tried
       )
-    : trans.__('None of %1 tries says this. Check it yourself.', tried);
+    : trans.__('None of %1 attempts says this. Check it yourself.', tried);
 }
 
 /** The names of containment layers, as the server gives them, in plain text. */

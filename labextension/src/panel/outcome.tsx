@@ -65,7 +65,7 @@ export function Outcome(props: { run: IRunPicture }): ReactElement | null {
       {agreeing &&
         run.others.map(other => (
           <p key={other} className="jp-dm-Warning" data-testid="dm-other">
-            {trans.__('Another try says: %1', other)}
+            {trans.__('Another attempt says: %1', other)}
           </p>
         ))}
       {run.answer &&

@@ -114,7 +114,7 @@ function Bubble(props: {
       {about && <p className="jp-dm-Files">{about}</p>}
       {run.tries > 1 && (
         <p className="jp-dm-Files" data-testid="dm-tries">
-          {trans.__('up to %1 tries', run.tries)}
+          {trans.__('up to %1 attempts', run.tries)}
         </p>
       )}
     </div>

@@ -223,10 +223,13 @@ def test_lines_of_an_export_become_rows(tmp_path: Path) -> None:
         {"id": "q1", "trial": 0, "correct": True, "messages": MESSAGES},
         {"id": "q1", "trial": 1, "correct": False, "messages": MESSAGES},
         {"id": "q2", "weight": 2, "messages": MESSAGES[:3]},
+        {"id": "q1", "trial": 0, "dialect": "datamind", "messages": MESSAGES},
     ]
     file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     rows = read_conversations(file, tiny_tokenizer())
-    assert [(row.id, row.weight) for row in rows] == [("q1 #1", 1.0), ("q2", 2.0)]
+    assert [(row.id, row.weight) for row in rows] == [
+        ("q1 #1", 1.0), ("q2", 2.0), ("q1 #1 in datamind", 1.0)
+    ]  # fmt: skip
     (stopped,) = read_conversations(_one_line(file, MESSAGES[:2] + MESSAGES[4:]), TINY, "stop")
     assert learned_texts(stopped) == ["<answer>3</answer>"]
     call = {"role": "assistant", "content": "", "tool_calls": [{"id": "1"}]}

@@ -120,16 +120,21 @@ def test_a_training_killed_in_the_middle_goes_on_to_the_same_losses(files: Path)
 def test_a_resume_with_other_rows_or_another_recipe_is_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    rows = (files / "rows.jsonl").read_text()
+    (files / "rows.jsonl").write_text(rows + rows.splitlines()[0])
+    assert main(arguments(files, "out")) == 1
+    assert "rows.jsonl:1 too" in capsys.readouterr().err
+    (files / "rows.jsonl").write_text(rows)
     recipe = (files / "recipe.toml").read_text()
     (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 1"))
     assert main(arguments(files, "out")) == 0
     (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 2"))
     assert main(arguments(files, "out")) == 1
-    assert "begun with another training.epochs (1 before, 2 now)" in capsys.readouterr().err
+    assert "started with another training.epochs (1 before, 2 now)" in capsys.readouterr().err
     (files / "recipe.toml").write_text(recipe.replace("epochs = 3", "epochs = 1"))
     write_rows(random_rows([40] * 22, seed=9), files / "rows.jsonl")
     assert main(arguments(files, "out")) == 1
-    assert "begun with another" in capsys.readouterr().err
+    assert "started with another" in capsys.readouterr().err
 
 
 def test_held_rows_that_are_also_learned_from_are_refused(
