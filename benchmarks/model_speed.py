@@ -1,10 +1,12 @@
-"""Tokens per second of the local model, by cause: waiting threads, slots, speculation.
+"""Speed of the local model, by cause: waiting threads, slots, speculation, an adapter.
 
 `python -m benchmarks.model_speed spin --busy 2` measures next to two processes that never rest.
 `python -m benchmarks.model_speed slots` asks three questions at once, with several slot counts.
 `python -m benchmarks.model_speed speculation` writes first cells and corrects failed ones, with and
-without tokens guessed from the prompt. Each way runs in a separate process. Rounds alternate
-between the ways, so that a slow minute of the machine slows them all.
+without tokens guessed from the prompt.
+`python -m benchmarks.model_speed adapter --adapter FILE` answers with and without an adapter.
+Each way runs in a separate process. Rounds alternate between the ways, so that a slow minute of the
+machine slows them all.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
         {"guess": ["NGRAM_SIMPLE", 12, 12]},
         {"guess": ["NGRAM_MAP_K", 12, 12]},
     ],
+    "adapter": [{}, {"has_adapter": True}],
 }
 """Ways that are compared; the first is the base of the ratios."""
 QUESTIONS = {
@@ -110,11 +113,17 @@ async def requests() -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def started(way: dict[str, Any]) -> engine.Engine:
+def started(way: dict[str, Any], adapter: str) -> engine.Engine:
     """Start this process's own engine and return it."""
     model = catalogue.find()
     settings = engine.EngineSettings(
-        str(cache.require(model)), "m", KEY, model.context_tokens, way.get("slots", 1), 0
+        model_file=str(cache.require(model)),
+        model_name="m",
+        api_key=KEY,
+        context_tokens=model.context_tokens,
+        slots=way.get("slots", 1),
+        port=0,
+        adapter_file=adapter if "has_adapter" in way else "",
     )
     guess = engine.Guess(*way["guess"]) if "guess" in way else None
     return engine.start_engine(settings, way.get("spin_count", engine.SPIN_COUNT), guess)
@@ -136,6 +145,20 @@ def first_cell(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[st
     """Return tokens read and written per second, of one question."""
     timings = asked(address, bodies["first"][0])
     return {"read/s": timings["prompt_per_second"], "written/s": timings["predicted_per_second"]}
+
+
+def first_token_and_answer(
+    address: str, bodies: dict[str, list[dict[str, Any]]]
+) -> dict[str, float]:
+    """Return the seconds until the first token and the last one, of answers of one length."""
+    asked(address, {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1})  # warm up
+    told = [
+        asked(address, {**body, "ignore_eos": True, "stop": None, "max_tokens": _WRITTEN})
+        for body in bodies["first"]
+    ]
+    first = sum(one["prompt_ms"] for one in told) / 1000 / len(told)
+    writing = sum(one["predicted_ms"] for one in told) / 1000 / len(told)
+    return {"first token, s": first, "answer, s": first + writing}
 
 
 def three_at_once(address: str, bodies: dict[str, list[dict[str, Any]]]) -> dict[str, float]:
@@ -171,12 +194,18 @@ def again_and_first(address: str, bodies: dict[str, list[dict[str, Any]]]) -> di
     return figures
 
 
-MEASURES = {"spin": first_cell, "slots": three_at_once, "speculation": again_and_first}
+MEASURES = {
+    "spin": first_cell,
+    "slots": three_at_once,
+    "speculation": again_and_first,
+    "adapter": first_token_and_answer,
+}
 
 
-def apart(cause: str, place: int) -> dict[str, float]:
+def apart(cause: str, place: int, adapter: str) -> dict[str, float]:
     """Return the figures of one way, measured in a separate process."""
     command = [sys.executable, "-m", "benchmarks.model_speed", cause, "--one", str(place)]
+    command += ["--adapter", adapter]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     figures: dict[str, float] = json.loads(said.splitlines()[-1])
     return figures
@@ -187,12 +216,16 @@ def main() -> None:
     parser.add_argument("cause", choices=tuple(WAYS))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--busy", type=int, default=0)
+    parser.add_argument("--adapter", default="", metavar="FILE", help="a .gguf adapter")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     cause, ways = arguments.cause, WAYS[arguments.cause]
+    if cause == "adapter" and not Path(arguments.adapter).is_file():
+        parser.error("name the adapter's file with --adapter")
     if arguments.one is not None:
         bodies = asyncio.run(requests())
-        running = started(ways[arguments.one])  # without a reference, it would end
+        # Without a reference, it would end.
+        running = started(ways[arguments.one], arguments.adapter)
         print(json.dumps(MEASURES[cause](running.address, bodies)), flush=True)
         os._exit(0)  # skips the engine's slow tear-down
     others = [
@@ -200,7 +233,8 @@ def main() -> None:
     ]
     try:
         rounds = [
-            [apart(cause, place) for place in range(len(ways))] for _ in range(arguments.rounds)
+            [apart(cause, place, arguments.adapter) for place in range(len(ways))]
+            for _ in range(arguments.rounds)
         ]
     finally:
         for other in others:
@@ -211,9 +245,8 @@ def main() -> None:
         for name in rounds[0][0]:
             found = statistics.median(one[place][name] for one in rounds)
             ratio = statistics.median(one[place][name] / (one[0][name] or 1) for one in rounds)
-            print(
-                f"{name} {found:7.1f}" + (f" ({ratio:.2f} x)  " if "/s" in name else "  "), end=""
-            )
+            is_speed = name.endswith(("/s", ", s"))
+            print(f"{name} {found:7.1f}" + (f" ({ratio:.2f} x)  " if is_speed else "  "), end="")
         print()
 
 
