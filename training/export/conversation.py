@@ -15,6 +15,7 @@ from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.dialects.tools import in_words
 from dm_jupyter.core.trajectory import Trajectory
+from kernel_sandbox.types import CellStatus
 from training.export.exporting import Export
 
 __all__ = ["conversation"]
@@ -23,7 +24,8 @@ __all__ = ["conversation"]
 def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict[str, Any]]:
     """Return the messages of a run as JSON, each of the model's turns with its marks.
 
-    - `learn` is false for a turn whose cell a person or the assistance has changed.
+    - `learn` is false for a turn whose cell failed, so that the model learns to mend a mistake but
+      not to make it. It is also false if a person or the assistance has changed the cell.
     - `prefill` is the opening that the dialect's default assistance puts before the turn, if the
       turn begins with it. In a dialect without openings, the model learns to load the data itself.
     - `ended_by` is `stop` if the turn ends with a stop string of the dialect. Otherwise it is
@@ -55,9 +57,14 @@ def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
         marks: dict[str, Any] = {"ended_by": "stop" if is_stopped else "model"}
         if prefill:
             marks["prefill"] = prefill
-        if not is_own:
+        if not is_own or _failed(run, at):
             marks["learn"] = False
         yield marks
+
+
+def _failed(run: Trajectory, turn: int) -> bool:
+    result = run.steps[turn].result
+    return result is not None and result.status is not CellStatus.OK
 
 
 def _opened(run: Trajectory) -> Trajectory:

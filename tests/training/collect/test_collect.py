@@ -132,11 +132,12 @@ def _check_marks(dataset: Path) -> None:
     assert {one["ended_by"] for one in said} == {"stop"}
     tokenizer = tiny_tokenizer()
     (row,) = read_conversations(dataset / "held-datamind.jsonl", tokenizer)
-    assert row.id == "q5 #2"
+    assert row.id == "q5 #2 in datamind"
     learned = "".join(one["content"] for one in said)
     assert tokenizer.decode(row.ids[row.learned]) == learned
     found = read_conversations(dataset / "conversations-markdown.jsonl", tokenizer)
-    assert [row.id for row in found] == ["q0 #1", "q0 #3", "q2 #3", "q3 #1", "q3 #2"]
+    names = ("q0 #1", "q0 #3", "q2 #3", "q3 #1", "q3 #2")
+    assert [row.id for row in found] == [f"{name} in markdown" for name in names]
     for row in found:
         learned = tokenizer.decode(row.ids[row.learned])
         assert learned.startswith("go on\n```python\n")

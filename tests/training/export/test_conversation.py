@@ -19,6 +19,7 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
     Turn,
 )
+from kernel_sandbox.types import CellError, CellResult, CellStatus
 from tests.fakes import printed
 from tests.training.trainer.tiny import tiny_tokenizer
 from training.export.conversation import conversation
@@ -108,6 +109,14 @@ async def test_cells_that_help_or_a_person_changed_are_not_learned() -> None:
         messages = conversation(await export(run, dialect))
         said = [one for one in messages if one["role"] == "assistant"]
         assert [one.get("learn", True) for one in said] == [True, False, False, True, True]
+
+
+async def test_a_failed_cell_is_not_learned_and_its_correction_is() -> None:
+    raised = CellError("NameError", "name 'y' is not defined", ())
+    failed = replace(ran("y", ""), result=CellResult(CellStatus.ERROR, (raised,)))
+    cell, answer = await learned(run_of(failed, ran("print(3)", "3\n")), "datamind")
+    assert "print(3)" in cell
+    assert "@mean[3]" in answer
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
