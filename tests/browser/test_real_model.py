@@ -47,7 +47,9 @@ def test_the_local_model_answers_in_the_notebook_and_tries_harder(lab: Lab) -> N
     lab.questions.locator(".jp-mod-accept").click()
     expect(lab.runs).to_have_count(2)
     expect_right(lab)
-    expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text(re.compile(r"[23] of 3 attempts agree"))
+    expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text(
+        re.compile(r"[23] of 3 attempts agree")
+    )
 
 
 def expect_right(lab: Lab) -> None:
