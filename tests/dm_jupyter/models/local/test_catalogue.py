@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from dm_jupyter.models.local import catalogue
+from dm_jupyter.models.local.adapters import own_adapter
 from dm_jupyter.models.local.catalogue import (
     DEFAULT_MODEL,
     MODELS,
@@ -50,6 +51,15 @@ def test_entries_are_pinned() -> None:
         replace(MODELS[0], size_bytes=0)
     with pytest.raises(ValueError, match="commit"):
         replace(MODELS[0], hub_revision="main")
+
+
+def test_an_adapter_that_comes_with_the_package_is_the_pinned_file() -> None:
+    (adapter,) = {one.adapter for one in MODELS if one.adapter is not None}
+    assert adapter.path is not None
+    assert adapter.size_bytes <= 10e6
+    shipped = own_adapter(adapter.path)
+    assert (shipped.size_bytes, shipped.sha256) == (adapter.size_bytes, adapter.sha256)
+    assert (adapter.path.parent / "CARD.md").is_file()
 
 
 @pytest.mark.parametrize(
