@@ -27,9 +27,12 @@ QUESTION = DEMO[0]
 
 
 @pytest.fixture
-def lab(open_lab: Callable[..., Lab], folder: str, tmp_path: Path) -> Iterator[Lab]:
+def lab(
+    open_lab: Callable[..., Lab], folder: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Lab]:
     """A notebook beside the question's file, on a server that asks the local model."""
-    with JupyterServer(tmp_path, "", model="local", app="lab", options=LAB_OPTIONS) as server:
+    model = getattr(request, "param", "local")
+    with JupyterServer(tmp_path, "", model=model, app="lab", options=LAB_OPTIONS) as server:
         (server.root / folder).mkdir()
         shutil.copy(QUESTION.path, server.root / folder)
         yield open_lab(server=server)
@@ -50,6 +53,13 @@ def test_the_local_model_answers_in_the_notebook_and_tries_harder(lab: Lab) -> N
     expect(lab.run.get_by_test_id("dm-agreeing")).to_have_text(
         re.compile(r"[23] of 3 attempts agree")
     )
+
+
+@pytest.mark.parametrize("lab", ["qwen2.5-coder-1.5b-analyst"], indirect=True)
+def test_the_model_with_our_adapter_answers_too(lab: Lab) -> None:
+    lab.ask(QUESTION.text, QUESTION.file)
+    expect_right(lab)
+    expect(lab.panel.get_by_test_id("dm-model")).to_have_value("qwen2.5-coder-1.5b-analyst")
 
 
 def expect_right(lab: Lab) -> None:
