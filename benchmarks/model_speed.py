@@ -222,6 +222,8 @@ def main() -> None:
     cause, ways = arguments.cause, WAYS[arguments.cause]
     if cause == "adapter" and not Path(arguments.adapter).is_file():
         parser.error("name the adapter's file with --adapter")
+    if cause != "adapter" and arguments.adapter:
+        parser.error(f"--adapter is for the cause adapter, not for {cause}")
     if arguments.one is not None:
         bodies = asyncio.run(requests())
         # Without a reference, it would end.

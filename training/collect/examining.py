@@ -40,7 +40,7 @@ STAGES: Mapping[str, str] = {
     "licensed": "the licence of the question allows to learn from it",
     "grounded": "every number of the answer follows from the outputs",
     "no void turn": "every turn has code or an answer",
-    "writable": "every dialect can write the run as it asks for it, with a turn of the model's own",
+    "writable": "every dialect can write the run as it asks for it, with a turn to learn",
     "replayed": "the cells, run again in a fresh sandbox, show and answer the same",
     "shortest": "the shortest of the runs of a question with the same program",
     "per question": "the shortest runs of each question, up to the limit",
@@ -227,7 +227,7 @@ async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[s
             exported[dialect] = await export(trajectory, dialect)
         except UnrenderableTurnError:
             return None
-        if not any(exported[dialect].own) or _answers_unasked(exported[dialect].trajectory):
+        if not any(exported[dialect].learnable) or _answers_unasked(exported[dialect].trajectory):
             return None
     return exported
 

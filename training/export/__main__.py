@@ -158,13 +158,13 @@ async def _main(arguments: argparse.Namespace) -> None:
     out = arguments.out or arguments.run / f"export-{arguments.dialect}.jsonl"
     whole = [row for row in rows if row.exported is not None]
     licensed = [row for row in whole if row.may_be_learned_from]
-    kept = [row for row in licensed if row.exported is not None and any(row.exported.own)]
+    kept = [row for row in licensed if row.exported is not None and any(row.exported.learnable)]
     write_lines(map(_line, kept), out)
     print(f"{len(kept)} of {len(rows)} runs: {out}")
     if left := len(whole) - len(licensed):
         print(f"{left} left out: their questions' licence forbids to learn from them")
     if left := len(licensed) - len(kept):
-        print(f"{left} left out: no turn of theirs is the model's own")
+        print(f"{left} left out: they have no turn to learn")
     for row in rows:
         if row.exported is None:
             print(f"{row.name} has no export: {row.problem}")

@@ -15,7 +15,6 @@ from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.dialects.tools import in_words
 from dm_jupyter.core.trajectory import Trajectory
-from kernel_sandbox.types import CellStatus
 from training.export.exporting import Export
 
 __all__ = ["conversation"]
@@ -24,7 +23,7 @@ __all__ = ["conversation"]
 def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict[str, Any]]:
     """Return the messages of a run as JSON, each of the model's turns with its marks.
 
-    - `learn` is false for a turn whose cell failed, so that the model learns to mend a mistake but
+    - `learn` is false for a turn whose cell failed, so that the model learns to fix a mistake but
       not to make it. It is also false if a person or the assistance has changed the cell.
     - `prefill` is the opening that the dialect's default assistance puts before the turn, if the
       turn begins with it. In a dialect without openings, the model learns to load the data itself.
@@ -49,7 +48,7 @@ def conversation(exported: Export, *, calls_in_words: bool = False) -> list[dict
 def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
     """Yield the marks of each turn, without `prefill` and `learn` that equal the default."""
     run = _opened(exported.trajectory)
-    for at, (text, is_own) in enumerate(zip(exported.texts, exported.own, strict=True)):
+    for at, (text, is_learned) in enumerate(zip(exported.texts, exported.learnable, strict=True)):
         before = run.before(at)
         opening = form.prefill(before)
         prefill = opening if text.startswith(opening) and len(opening) < len(text) else ""
@@ -57,14 +56,9 @@ def _marks(exported: Export, form: Dialect) -> Iterator[dict[str, Any]]:
         marks: dict[str, Any] = {"ended_by": "stop" if is_stopped else "model"}
         if prefill:
             marks["prefill"] = prefill
-        if not is_own or _failed(run, at):
+        if not is_learned:
             marks["learn"] = False
         yield marks
-
-
-def _failed(run: Trajectory, turn: int) -> bool:
-    result = run.steps[turn].result
-    return result is not None and result.status is not CellStatus.OK
 
 
 def _opened(run: Trajectory) -> Trajectory:

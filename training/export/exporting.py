@@ -50,9 +50,9 @@ class Export:
     """The run, with the recorded result of each step."""
     left_out: int = 0
     """Cells that would have ended the run too early, with another answer."""
-    own: tuple[bool, ...] = ()
-    """For each turn, whether it is the model's own: neither a person nor the assistance changed
-    its cell."""
+    learnable: tuple[bool, ...] = ()
+    """For each turn, whether a model may learn it: its cell did not fail, and neither a person nor
+    the assistance changed it."""
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -73,7 +73,7 @@ class _Told:
 
     turn: Turn
     result: CellResult | None
-    is_own: bool
+    is_learnable: bool
 
 
 async def export(
@@ -97,7 +97,7 @@ async def export(
     form = dialect_named(dialect)
     given = assistance or Assistance.for_dialect(dialect)
     scripted = ScriptedRun(begun(trajectory, dialect), Assistance.only(given.on() & _SHOWN))
-    told, left_out, own = _cells(trajectory), 0, list[bool]()
+    told, left_out, learnable = _cells(trajectory), 0, list[bool]()
     lost: set[str] = set()
     for one in told:
         needed = sorted(lost & _reads(one.turn.action))
@@ -109,7 +109,7 @@ async def export(
         lost -= _binds(one.turn.action)
         before = scripted.trajectory
         await scripted.say(form.render(one.turn), _Recorded(one.result))
-        own.append(one.is_own)
+        learnable.append(one.is_learnable)
         if scripted.trajectory.stop is None:
             continue
         if say_the_same(Candidate(scripted.trajectory), Candidate(trajectory)):
@@ -122,11 +122,11 @@ async def export(
         left_out += 1
         lost |= _binds(one.turn.action)
         scripted.trajectory = before
-        own.pop()
+        learnable.pop()
     if scripted.trajectory.stop is None and trajectory.answer:
         await scripted.say(form.render(_answer(trajectory, form)), _Recorded(None))
-        own.append(True)
-    return Export(scripted.trajectory, left_out, tuple(own))
+        learnable.append(True)
+    return Export(scripted.trajectory, left_out, tuple(learnable))
 
 
 class ScriptedRun:
@@ -210,7 +210,11 @@ def begun(trajectory: Trajectory, dialect: str) -> Trajectory:
 def _cells(trajectory: Trajectory) -> Sequence[_Told]:
     """Return the turns whose cells ran, as they ran."""
     return [
-        _Told(Turn(one.turn.thought.strip(), _trimmed(one.turn.action)), one.result, _is_own(one))
+        _Told(
+            Turn(one.turn.thought.strip(), _trimmed(one.turn.action)),
+            one.result,
+            one.result.ok and _is_own(one),
+        )
         for one in trajectory.steps
         if isinstance(one.turn.action, RunCell) and one.result is not None
     ]

@@ -69,9 +69,8 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     tell = say if accelerator.is_main_process else _silent
     folder = _RunFolder(out)
     made_with = _made_with(recipe)
-    if accelerator.is_main_process:
-        _begin(folder, made_with)
-    accelerator.wait_for_everyone()
+    if folder.made_with.exists():
+        _refuse_another(folder.path, made_with)
     settings = recipe.training
     device = torch.device("cpu") if shards else accelerator.device
     opened = open_model(recipe.model, recipe.adapter, device, settings.seed, recipe.tokens)
@@ -83,6 +82,10 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
         file = read_rows([Path(one) for one in recipe.data.held], *limits)
         _refuse_shared(rows.rows, file.rows)
         held = file.rows
+    if accelerator.is_main_process and not folder.made_with.exists():
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(made_with, folder.made_with)  # only now: what is refused leaves nothing behind
+    accelerator.wait_for_everyone()
     if shards:
         shard_model(opened.model, accelerator, bind_logps(opened.model))
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
@@ -144,17 +147,14 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _begin(folder: _RunFolder, made_with: dict[str, Any]) -> None:
-    if not (folder.made_with.exists() and folder.checkpoints.steps()):
-        folder.path.mkdir(parents=True, exist_ok=True)
-        write_json(made_with, folder.made_with)
-        return
-    before = read_made_with(folder.path)
+def _refuse_another(folder: Path, made_with: dict[str, Any]) -> None:
+    """Refuse a folder that was started with another recipe or other files."""
+    before = read_made_with(folder)
     for part in ("recipe", "sha256"):
         if before.get(part) != made_with[part]:
             difference = _difference(before.get(part), made_with[part])
             raise TrainerError(
-                f"{folder.path} was started with another {difference}. "
+                f"{folder} was started with another {difference}. "
                 "Choose a new folder, or use the original recipe and files."
             )
 

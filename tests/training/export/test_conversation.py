@@ -114,7 +114,9 @@ async def test_cells_that_help_or_a_person_changed_are_not_learned() -> None:
 async def test_a_failed_cell_is_not_learned_and_its_correction_is() -> None:
     raised = CellError("NameError", "name 'y' is not defined", ())
     failed = replace(ran("y", ""), result=CellResult(CellStatus.ERROR, (raised,)))
-    cell, answer = await learned(run_of(failed, ran("print(3)", "3\n")), "datamind")
+    run = run_of(failed, ran("print(3)", "3\n"))
+    assert (await export(run, "datamind")).learnable == (False, True, True)
+    cell, answer = await learned(run, "datamind")
     assert "print(3)" in cell
     assert "@mean[3]" in answer
 
