@@ -14,22 +14,27 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.core.trajectory import Step
 from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.errors import SandboxError
 from training.collect.card import CollectedEvaluation, card_of, print_funnel, read_source
+from training.collect.corrections import corrections, first_failed_cell
 from training.collect.dataset import dataset_files, write_collection
 from training.collect.examining import CollectedRun, Funnel, examine
 from training.collect.replaying import ReplayedRuns, replayed_runs
 from training.collect.selecting import (
+    Balance,
     Selection,
     balance_of,
     first_of_each_question,
     held_ids,
+    in_one_dialect,
     shortest_of_equals,
 )
 from training.durable.folder import folder_lock
@@ -66,6 +71,10 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME", help="in which the runs are drawn (default: markdown)")  # fmt: skip
     add("--also", type=Path, action="append", default=[], metavar="DIR",
         help="an earlier collection or evaluation whose runs are pooled; repeatable")  # fmt: skip
+    add("--one-dialect", action="store_true",
+        help="write each run in one of the dialects, not in all")  # fmt: skip
+    add("--corrections", action="store_true",
+        help="add right runs after the failed cell of another try at the question")  # fmt: skip
     add("--no-draw", action="store_true", help="select among the runs that are there")
     add("--per-question", type=positive, default=2, metavar="N",
         help="runs of a question that are kept at most (default: 2)")  # fmt: skip
@@ -91,16 +100,23 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
         elif not (out / _RUNS / _RECORDS).exists():
             raise UsageError(f"{out} holds no runs yet: leave --no-draw out")
         funnel = Funnel()
-        sources, runs = await _examined(folders, items, arguments.dialects, funnel)
-        replayed = ReplayedRuns([], [])
-        if runs:
-            async with (
-                evaluation_pool(evaluation) as pool,
-                open_replays(suite, arguments.split, pool) as replays,
-            ):
-                log, at_once = out / "replays.jsonl", arguments.at_once
+        sources, runs, failed = await _examined(folders, items, arguments.dialects, funnel)
+        log, at_once = out / "replays.jsonl", arguments.at_once
+        replayed = corrected = ReplayedRuns([], [])
+        async with AsyncExitStack() as stack:
+            if runs:
+                pool = await stack.enter_async_context(evaluation_pool(evaluation))
+                opened = open_replays(suite, arguments.split, pool)
+                replays = await stack.enter_async_context(opened)
                 replayed = await replayed_runs(runs, replays, log, at_once)
-        _select_and_write(replayed, sources, items, arguments, funnel)
+            balance = _balanced(replayed, arguments, funnel)
+            if arguments.corrections:
+                added = await corrections(balance.runs, failed, arguments.dialects)
+                corrected = await replayed_runs(added, replays, log, at_once)
+                _say_faults(corrected)
+        held = held_ids(balance.runs, arguments.held_share, arguments.seed)
+        selection = Selection(balance, held, corrected.same)
+        _write(selection, sources, items, arguments, funnel)
 
 
 def _refuse_unlicensed(drawn: Sequence[Sample], arguments: argparse.Namespace) -> None:
@@ -128,10 +144,11 @@ async def _examined(
     items: Mapping[str, Sample],
     dialects: Sequence[str],
     funnel: Funnel,
-) -> tuple[list[CollectedEvaluation], list[CollectedRun]]:
-    """Return the evaluations, and their runs that meet every condition but the replay."""
+) -> tuple[list[CollectedEvaluation], list[CollectedRun], dict[str, Step]]:
+    """Return the evaluations, their runs to replay, and a failed first cell by question."""
     sources: list[CollectedEvaluation] = []
     runs: list[CollectedRun] = []
+    failed: dict[str, Step] = {}
     first_trial = 0
     for folder in folders:
         tries = 0
@@ -142,10 +159,12 @@ async def _examined(
             tries = max(tries, record.trial + 1)
             run = await examine(record, item, folder, first_trial, dialects, funnel)
             runs += [run] if run is not None else []
+            if record.id not in failed and (cell := first_failed_cell(record)) is not None:
+                failed[record.id] = cell
         sources.append(read_source(folder, first_trial, tries))
         _refuse_other_questions(sources[0], sources[-1])
         first_trial += tries
-    return sources, runs
+    return sources, runs, failed
 
 
 def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation) -> None:
@@ -158,13 +177,12 @@ def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation
             )
 
 
-def _select_and_write(
-    replayed: ReplayedRuns,
-    sources: Sequence[CollectedEvaluation],
-    items: Mapping[str, Sample],
-    arguments: argparse.Namespace,
-    funnel: Funnel,
-) -> None:
+def _balanced(replayed: ReplayedRuns, arguments: argparse.Namespace, funnel: Funnel) -> Balance:
+    """Return the selected runs; print the funnel.
+
+    Raises:
+        UsageError: no run is left.
+    """
     shortest = shortest_of_equals(replayed.same)
     few = first_of_each_question(shortest, arguments.per_question)
     balance = balance_of(few, arguments.category_share, arguments.seed)
@@ -173,14 +191,29 @@ def _select_and_write(
     for stage, runs in stages:
         funnel.count_all(stage, runs)
     print_funnel(funnel)
-    for fault in replayed.faults:
-        _say(f"not replayed: {fault}")
+    _say_faults(replayed)
     if not balance.runs:
         raise UsageError("no run met all conditions, so no dataset was written")
-    held = held_ids(balance.runs, arguments.held_share, arguments.seed)
-    selection = Selection(balance, held)
-    files = dataset_files(balance.runs, held, arguments.dialects)
-    metadata = [items[run.record.id].task.metadata for run in balance.runs]
+    return balance
+
+
+def _say_faults(replayed: ReplayedRuns) -> None:
+    for fault in replayed.faults:
+        _say(f"not replayed: {fault}")
+
+
+def _write(
+    selection: Selection,
+    sources: Sequence[CollectedEvaluation],
+    items: Mapping[str, Sample],
+    arguments: argparse.Namespace,
+    funnel: Funnel,
+) -> None:
+    """Write the dataset and its card."""
+    runs = [*selection.balance.runs, *selection.corrections]
+    written = in_one_dialect(runs, arguments.seed) if arguments.one_dialect else runs
+    files = dataset_files(written, selection.held, arguments.dialects)
+    metadata = [items[run.record.id].task.metadata for run in selection.balance.runs]
     licences = Counter(str(one.get("licence") or "not stated") for one in metadata)
     card = card_of(_command(arguments), sources, licences, funnel, selection, files)
     folder = arguments.out / "dataset"

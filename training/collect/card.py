@@ -93,11 +93,17 @@ def card_of(
         f"The limit of a category is {balance.limit} runs: the largest number that is at most "
         f"{balance.share:.0%} of all that stay."
     )
+    added = (
+        f"{len(selection.corrections)} corrections were added: right runs that begin with the "
+        "failed cell of another try at the question. Each was run again with it, and only what "
+        "follows the failed cell is learned."
+    )
+    told = ("", added) if selection.corrections else ()
     parts = (
         _Part("Command", ("```", command, "```")),
         _Part("Runs", _source_lines(sources)),
         _Part("Licence of the questions", _licence_lines(licences)),
-        _Part("Funnel", (*_funnel_lines(funnel), "", limit)),
+        _Part("Funnel", (*_funnel_lines(funnel), "", limit, *told)),
         _Part("Funnel by category", _category_lines(funnel)),
         _Part("Length of the runs", _length_lines(runs)),
         _Part("Files", _file_lines(files, held, runs)),

@@ -42,7 +42,7 @@ class DatasetFile:
 def dataset_files(
     runs: Sequence[CollectedRun], held: set[str], dialects: Sequence[str]
 ) -> list[DatasetFile]:
-    """Return the files of each dialect, with the runs in their given order.
+    """Return the files of each dialect, with the runs that are written in it, in their order.
 
     Args:
         runs: that were selected.
@@ -52,10 +52,10 @@ def dataset_files(
     learned = [run for run in runs if run.record.id not in held]
     back = [run for run in runs if run.record.id in held]
     return [
-        _file(f"{kind}-{dialect}.jsonl", members, dialect)
+        _file(f"{kind}-{dialect}.jsonl", written, dialect)
         for dialect in dialects
         for kind, members in (("conversations", learned), ("held", back))
-        if members
+        if (written := [run for run in members if dialect in run.exported])
     ]
 
 
@@ -80,6 +80,7 @@ def _row(run: CollectedRun, dialect: str) -> Mapping[str, Any]:
     return {
         "id": run.record.id,
         "trial": run.trial,
+        **({"correction": True} if run.is_correction else {}),
         "category": run.category,
         "dialect": dialect,
         "messages": conversation(run.exported[dialect], calls_in_words=True),

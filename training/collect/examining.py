@@ -66,10 +66,12 @@ class CollectedRun:
     """Hash that is equal for runs whose cells compute the same way."""
     tokens: int
     """Sampled in its own turns."""
+    is_correction: bool = False
+    """Whether it begins with the failed cell of another try."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Unique key of the run."""
+        """Unique key of the run; a correction has the key of its right run."""
         return self.record.id, self.trial
 
     @property

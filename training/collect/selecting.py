@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from training.collect.examining import CollectedRun
@@ -16,6 +16,7 @@ __all__ = [
     "balance_of",
     "first_of_each_question",
     "held_ids",
+    "in_one_dialect",
     "shortest_of_equals",
 ]
 
@@ -56,6 +57,8 @@ class Selection:
     balance: Balance
     held: set[str]
     """Ids of the questions whose runs are held back."""
+    corrections: list[CollectedRun]
+    """Added to the runs, at most one for each question."""
 
 
 def balance_of(runs: Sequence[CollectedRun], share: float, seed: int) -> Balance:
@@ -118,6 +121,21 @@ def held_ids(runs: Sequence[CollectedRun], share: float, seed: int) -> set[str]:
     if held:
         return held
     return min((groups[name] for name in chance), key=lambda ids: sum(sizes[one] for one in ids))
+
+
+def in_one_dialect(runs: Sequence[CollectedRun], seed: int) -> list[CollectedRun]:
+    """Return the runs, each in one of its dialects, drawn at random with even shares.
+
+    Args:
+        runs: that were selected.
+        seed: of the random choice.
+    """
+    chance = [_chance(seed, *map(str, run.key), str(run.is_correction)) for run in runs]
+    found = list(runs)
+    for place, at in enumerate(sorted(range(len(runs)), key=chance.__getitem__)):
+        exported = list(runs[at].exported.items())
+        found[at] = replace(runs[at], exported=dict([exported[place % len(exported)]]))
+    return found
 
 
 def _groups(runs: Iterable[CollectedRun]) -> dict[str, set[str]]:

@@ -123,6 +123,31 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     assert funnel_of(capsys.readouterr().out)["drawn"] == 36
     assert "4 to 6" in (dataset / "card.md").read_text()
 
+    # The failed cell of one try before the right run of another, and each row in one dialect.
+    assert collect(monkeypatch, [*words(split, out, "--no-draw", "--corrections"),
+                   "--dialect", "markdown", "--one-dialect"]) == 0  # fmt: skip
+    assert len(model.bodies) == calls
+    _check_corrections(dataset)
+
+
+def _check_corrections(dataset: Path) -> None:
+    by_dialect = {name: rows(dataset / f"conversations-{name}.jsonl")
+                  for name in ("datamind", "markdown")}  # fmt: skip
+    assert [len(found) for found in by_dialect.values()] == [3, 3]
+    all_rows = [row for found in by_dialect.values() for row in found]
+    assert len({(row["id"], row["trial"], row.get("correction")) for row in all_rows}) == 6
+    (row,) = [row for row in all_rows if row.get("correction")]
+    assert (row["id"], row["trial"]) == ("q0", 0)
+    said = [one for one in row["messages"] if one["role"] == "assistant"]
+    assert "1 / 0" in said[0]["content"]
+    assert "1 / 0" not in said[1]["content"]
+    assert [one.get("learn", True) for one in said] == [False, *[True] * (len(said) - 1)]
+    assert any("ZeroDivisionError" in one["content"] for one in row["messages"])
+    file = dataset / f"conversations-{row['dialect']}.jsonl"
+    names = [one.id for one in read_conversations(file, tiny_tokenizer())]
+    assert f"q0 #1, corrected in {row['dialect']}" in names
+    assert "1 corrections were added" in (dataset / "card.md").read_text()
+
 
 def _check_marks(dataset: Path) -> None:
     """What the trainer learns of the rows: the model's words alone."""
