@@ -42,6 +42,7 @@ from training.durable.kept_policy import CALLS_FILE, KeptPolicy
 from training.durable.log import Salvaged
 from training.durable.progress import WorkProgress
 from training.evaluation.arguments import parsed_arguments
+from training.evaluation.knowledge import read_knowledge
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.models import BoundedPolicy, ValueModel
 from training.evaluation.pools import open_pool
@@ -103,6 +104,7 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         collects=arguments.collect,
         dialect=arguments.dialect,
         simplifies=arguments.simplify,
+        knowledge=read_knowledge(arguments.knowledge) if arguments.knowledge else None,
         run=_run_settings(arguments),
         at_once=arguments.at_once,
         score_seconds=arguments.score_seconds,
@@ -153,6 +155,7 @@ def _manifest(
         trials=options.trials,
         model=policy.name,
         adapter=adapter_hash(choice),
+        knowledge=options.knowledge.sha256 if options.knowledge else "",
         dialect=options.dialect,
         prompts=told,
         strategy=strategy,
@@ -238,6 +241,8 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
     dollars = Price(*price) if price else None
     _write(records, options.out, dollars)
     print_summary(records, dollars)
+    if options.knowledge is not None:
+        print("The questions came with their workflows, so these figures are not a score.")
     if options.collects:
         print("The search knew the right answers, so these figures are not a score.")
     print(f"records: {options.out / 'records.jsonl'}")

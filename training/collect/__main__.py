@@ -69,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME", help="of the conversations; may be given several times")  # fmt: skip
     add("--run-dialect", dest="dialect", choices=tuple(DIALECTS), default="markdown",
         metavar="NAME", help="in which the runs are drawn (default: markdown)")  # fmt: skip
+    add("--knowledge", type=Path, metavar="FILE",
+        help="workflows told with the questions while runs are drawn; the conversations leave "
+        "them out")  # fmt: skip
     add("--also", type=Path, action="append", default=[], metavar="DIR",
         help="an earlier collection or evaluation whose runs are pooled; repeatable")  # fmt: skip
     add("--one-dialect", action="store_true",

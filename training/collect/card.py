@@ -132,8 +132,10 @@ def _source_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
         known = [one.manifest.get(name, "unknown") for name in names]
         known[names.index("levels")] = ", ".join(one.manifest.get("levels", ())) or "all"
         known[names.index("limit")] = one.manifest.get("limit") or "all"
-        rows.append([f"{first} to {last}", *known, _hash_of_data(one.manifest)])
-    header = ("tries", *names[:2], "hash of the questions", *names[3:], "hash of the data files")
+        knowledge = str(one.manifest.get("knowledge") or "none")[:_SHOWN]
+        rows.append([f"{first} to {last}", *known, knowledge, _hash_of_data(one.manifest)])
+    header = ("tries", *names[:2], "hash of the questions", *names[3:], "hash of the knowledge",
+              "hash of the data files")  # fmt: skip
     return _table(header, rows)
 
 

@@ -15,6 +15,7 @@ from dm_jupyter.core.errors import UnrenderableTurnError
 from dm_jupyter.core.trajectory import RunCell, Step, Trajectory
 from kernel_sandbox.types import CellStatus
 from training.collect.examining import CollectedRun
+from training.evaluation.knowledge import without_knowledge
 from training.export.exporting import export
 from training.records.records import EvalRecord
 
@@ -55,7 +56,7 @@ async def corrections(
         cell = failed.get(run.record.id)
         if cell is None or run.record.id in found or first_failed_cell(run.record) is not None:
             continue
-        right = Trajectory.from_json(run.record.trajectory)
+        right = without_knowledge(Trajectory.from_json(run.record.trajectory))
         corrected = replace(right, steps=(cell, *right.steps))
         try:
             exported = {name: await export(corrected, name) for name in dialects}

@@ -19,6 +19,7 @@ from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UnrenderableTurnError, UsageError
 from dm_jupyter.core.trajectory import Answer, RunCell, StopReason, Trajectory, Void
+from training.evaluation.knowledge import without_knowledge
 from training.export.exporting import Export, export
 from training.records.records import EvalRecord
 from training.suites.suite import Sample
@@ -27,7 +28,6 @@ __all__ = [
     "STAGES",
     "CollectedRun",
     "Funnel",
-    "category_of",
     "examine",
     "is_grounded",
     "program_of",
@@ -142,8 +142,8 @@ async def examine(
             f"the records of {run} are compact and hold no runs: collect from the folder in which "
             "they were drawn"
         )
-    category = category_of(item)
-    trajectory = Trajectory.from_json(record.trajectory)
+    category = item.category
+    trajectory = without_knowledge(Trajectory.from_json(record.trajectory))
     conditions: Mapping[str, Callable[[], bool]] = {
         "drawn": lambda: True,
         "ended": lambda: trajectory.stop is StopReason.ANSWERED and bool(trajectory.answer),
@@ -163,12 +163,6 @@ async def examine(
     trial = first_trial + record.trial
     program = program_of(trajectory)
     return CollectedRun(record, run, trial, category, exported, program, trajectory.tokens)
-
-
-def category_of(item: Sample) -> str:
-    """Return the category of a question: its group in the draw, else its first concept."""
-    group = str(item.task.metadata.get("draw_group", ""))
-    return group or next(iter(item.task.concepts), "all")
 
 
 def is_grounded(trajectory: Trajectory) -> bool:

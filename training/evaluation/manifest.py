@@ -64,6 +64,8 @@ class Manifest:
     """Whether listed packages that cells lack are installed."""
     adapter: str = ""
     """sha256 of the adapter over a local model; empty for a model without one."""
+    knowledge: str = ""
+    """sha256 of the workflows that came with the questions; empty without them."""
     levels: list[str] = field(default_factory=list)
     """Levels of the questions to draw from; empty means all."""
     data: DataHashes = field(default_factory=dict)

@@ -44,6 +44,7 @@ from training.durable.atomic import write_lines
 from training.durable.data_files import DataHashes
 from training.durable.folder import folder_lock
 from training.durable.log import Salvaged
+from training.evaluation.knowledge import Knowledge
 from training.evaluation.manifest import data_of, hash_data, known_hashes
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
 from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
@@ -91,6 +92,8 @@ class EvalOptions:
     dialect: str = "markdown"
     simplifies: bool = False
     """Whether the model restates each task in short words before it works on it."""
+    knowledge: Knowledge | None = None
+    """Workflows that come with the questions, to collect runs and not to score."""
     run: RunSettings = field(default_factory=RunSettings)
     at_once: int = 1
     """Attempts that run at the same time."""
@@ -327,6 +330,8 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
         context, restating = replace(context, task=restated.task), restated.completion
     try:
         context = await context.with_data_context(means.reader)
+        if options.knowledge is not None:
+            context = replace(context, task=options.knowledge.told(item))
         strategy = _strategy(item, options, folder, means.scorer)
         solution = await strategy.solve(context, means.policy)
     except (DataFileError, ScoringError) as error:

@@ -27,6 +27,12 @@ class Sample:
     label: Any
     """Label in the form of the suite that loaded it."""
 
+    @property
+    def category(self) -> str:
+        """Category of the question: its group in a draw, else its first concept, else `all`."""
+        group = str(self.task.metadata.get("draw_group", ""))
+        return group or next(iter(self.task.concepts), "all")
+
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
