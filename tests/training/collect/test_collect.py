@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -71,8 +72,11 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "out"
+    workflows = tmp_path / "workflows.toml"
+    workflows.write_text('[[workflow]]\ncategories = ["b"]\ntext = "Count the lines."\n')
     draw = ("--run-dialect", "datamind", "--assist", "repetition", "--max-turns", "3", "--policy",
-            "scripted", "--base-url", model.base_url, "--tries", "3")  # fmt: skip
+            "scripted", "--base-url", model.base_url, "--tries", "3",
+            "--knowledge", str(workflows))  # fmt: skip
     command = words(split, out, *draw, "--dialect", "markdown")
 
     # Killed while the model was asked: no dataset, and nothing that was answered is asked again.
@@ -87,6 +91,8 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     asked = Counter(model.asked())
     assert asked.pop(model.asked()[8]) == 2  # the one that was in flight
     assert set(asked.values()) == {1}
+    told = [one for one in model.asked() if "Count the lines." in one]
+    assert {_number(one) for one in told} == {2, 3}
 
     assert funnel_of(capsys.readouterr().out) == FUNNEL
     dataset = out / "dataset"
@@ -100,6 +106,10 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
         assert keys(dataset / f"held-{dialect}.jsonl") == [("q5", 1)]
     _check_marks(dataset)
     _check_card(dataset, model)
+    assert not any("Count the lines." in file.read_text() for file in dataset.iterdir())
+    assert hashlib.sha256(workflows.read_bytes()).hexdigest()[:12] in (
+        (dataset / "card.md").read_text()
+    )
 
     # Another selection, with the last replay broken off: one replay is made again, and no call.
     log = out / "replays.jsonl"
@@ -128,6 +138,10 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
                    "--dialect", "markdown", "--one-dialect"]) == 0  # fmt: skip
     assert len(model.bodies) == calls
     _check_corrections(dataset)
+
+
+def _number(asked: str) -> int:
+    return int(re.findall(r"question number (\d)", asked)[-1])
 
 
 def _check_corrections(dataset: Path) -> None:
