@@ -99,6 +99,7 @@ def _options(arguments: argparse.Namespace) -> EvalOptions:
         limit=arguments.limit,
         levels=tuple(arguments.levels),
         seed=arguments.seed,
+        leaves_out=arguments.leave_out,
         trials=arguments.k,
         strategy=strategy,
         collects=arguments.collect,

@@ -78,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
         help="write each run in one of the dialects, not in all")  # fmt: skip
     add("--corrections", action="store_true",
         help="add right runs after the failed cell of another try at the question")  # fmt: skip
+    add("--unsolved", action="store_true",
+        help="draw only at questions that no pooled run answers correctly")  # fmt: skip
     add("--no-draw", action="store_true", help="select among the runs that are there")
     add("--per-question", type=positive, default=2, metavar="N",
         help="runs of a question that are kept at most (default: 2)")  # fmt: skip
@@ -98,6 +100,10 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
     _refuse_unlicensed(drawn, arguments)
     folders = [out / _RUNS, *(_folder_of(folder) for folder in arguments.also)]
     with folder_lock(out, "collection"):
+        if arguments.unsolved:
+            evaluation.leave_out = _solved(folders[1:])
+            if all(item.task.id in evaluation.leave_out for item in drawn):
+                raise UsageError("every question has a correct run already: leave --unsolved out")
         if not arguments.no_draw:
             await run_evaluation(evaluation)
         elif not (out / _RUNS / _RECORDS).exists():
@@ -120,6 +126,12 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
         held = held_ids(balance.runs, arguments.held_share, arguments.seed)
         selection = Selection(balance, held, corrected.same)
         _write(selection, sources, items, arguments, funnel)
+
+
+def _solved(folders: Sequence[Path]) -> set[str]:
+    """Return the ids of the questions that a run of these evaluations answers correctly."""
+    logs = [RecordLog(folder / _RECORDS).each() for folder in folders]
+    return {record.id for log in logs for record in log if record.correct}
 
 
 def _refuse_unlicensed(drawn: Sequence[Sample], arguments: argparse.Namespace) -> None:

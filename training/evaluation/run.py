@@ -17,7 +17,7 @@ import shutil
 import time
 from asyncio import Semaphore
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -84,6 +84,8 @@ class EvalOptions:
     """Of the questions to draw from; empty for all."""
     seed: int = 7
     """Seed of the draw of samples; turns are sampled from `run.seed` on."""
+    leaves_out: Collection[str] = ()
+    """Ids of samples that are taken out of the draw."""
     trials: int = 1
     """Number of attempts at each sample."""
     strategy: Strategy = field(default_factory=React)
@@ -160,6 +162,7 @@ def resume_state_of(options: EvalOptions) -> ResumeState:
     """
     items = options.suite.load(options.split)
     drawn = draw(items, options.limit, options.seed, options.levels)
+    drawn = [item for item in drawn if item.task.id not in options.leaves_out]
     tries = tuple((item, trial) for trial in range(options.trials) for item in drawn)
     wanted = _keys(tries)
     file = options.out / "records.jsonl"

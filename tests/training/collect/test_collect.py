@@ -222,6 +222,28 @@ def test_a_wrong_option_ends_the_command_before_it_begins(
     assert not (tmp_path / "out").exists()
 
 
+def test_questions_with_a_right_run_are_not_drawn_again(
+    split: Path,
+    tmp_path: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    earlier, unanswered = tmp_path / "earlier", Trajectory(Task("q", "?"), "datamind").to_json()
+    right = ("q0", "q2", "q3", "q5")
+    tries = [tried(name, name in right, trajectory=unanswered) for name in ("q1", *right)]
+    write_run(earlier, tries)
+    command = words(split, tmp_path / "out", "--run-dialect", "datamind", "--max-turns", "3",
+                    "--policy", "scripted", "--base-url", model.base_url, "--tries", "1",
+                    "--also", str(earlier), "--unsolved")  # fmt: skip
+    assert collect(monkeypatch, command) == 1
+    assert {_number(one) for one in model.asked()} == {1, 4}
+    assert "no run met all conditions" in capsys.readouterr().err
+    solved = write_run(tmp_path / "solved", [tried(f"q{number}", True) for number in range(6)])
+    assert collect(monkeypatch, [*command, "--also", str(solved)]) == 1
+    assert "every question has a correct run already" in capsys.readouterr().err
+
+
 def test_a_split_that_nobody_may_learn_from_is_refused_before_any_call(
     split: Path,
     tmp_path: Path,
