@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from training.trainer.rows import TrainerError
 
-__all__ = ["AdapterFile", "read_adapter", "write_adapter"]
+__all__ = ["AdapterFile", "load_adapter", "read_adapter", "write_adapter"]
 
 _NAME: Final = re.compile(r"base_model\.model\.(.+)\.lora_([AB])\.\w+\.weight")
 _ARCHITECTURES: Final = {
@@ -110,6 +110,42 @@ def read_adapter(file: Path) -> AdapterFile:
     )
 
 
+def load_adapter(
+    file: Path, weights: Mapping[str, torch.Tensor], config: Any, alpha: float
+) -> None:
+    """Set the matrices of an adapter to those of a file.
+
+    Args:
+        file: an adapter of the same model.
+        weights: of the adapter, by peft's names.
+        config: of the model in transformers.
+        alpha: of the adapter.
+
+    Raises:
+        TrainerError: the file is not an adapter of this model with this rank and alpha.
+    """
+    given = read_adapter(file)
+    _, is_reordered = _architecture(config)
+    found = dict(given.tensors)
+    for name, module, known in _names(weights, config):
+        parameter, values = weights[name], found.pop(known, None)
+        if values is None or given.alpha != alpha or values.shape != tuple(parameter.shape):
+            ranks = sorted(
+                {len(one) for at, one in given.tensors.items() if at.endswith(".lora_a")}
+            )
+            raise TrainerError(
+                f"{file} is an adapter of rank {', '.join(map(str, ranks))} and alpha "
+                f"{given.alpha:g} for {len(given.tensors)} matrices. To begin with it, [adapter] "
+                "must have the same rank and alpha, and the model the same layers."
+            )
+        if is_reordered and known.endswith(".lora_b"):
+            values = _reordered(module, values, config, is_back=True)
+        with torch.no_grad():
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(values)))
+    if found:
+        raise TrainerError(f"{file} has matrices that this model lacks, such as {min(found)}")
+
+
 def _architecture(config: Any) -> tuple[gguf.MODEL_ARCH, bool]:
     try:
         return _ARCHITECTURES[config.model_type]
@@ -124,9 +160,19 @@ def _tensors(
     weights: Mapping[str, torch.Tensor], config: Any
 ) -> Iterator[tuple[str, NDArray[np.float32]]]:
     """Yield llama.cpp's name and the values of each matrix of the adapter."""
-    architecture, is_reordered = _architecture(config)
+    _, is_reordered = _architecture(config)
+    for name, module, known in _names(weights, config):
+        values = weights[name].detach().float().cpu().numpy()
+        if is_reordered and known.endswith(".lora_b"):
+            values = _reordered(module, values, config)
+        yield known, values
+
+
+def _names(weights: Mapping[str, torch.Tensor], config: Any) -> Iterator[tuple[str, str, str]]:
+    """Yield each matrix: its name in peft, the name of its module, and its name in llama.cpp."""
+    architecture, _ = _architecture(config)
     names = gguf.get_tensor_name_map(architecture, config.num_hidden_layers)
-    for name, parameter in weights.items():
+    for name in weights:
         if "trainable_tokens_delta" in name:
             raise TrainerError(
                 "this adapter also learned embeddings of added tokens, which a llama.cpp adapter "
@@ -139,14 +185,13 @@ def _tensors(
         known = names.get_name(f"{module}.weight", try_suffixes=(".weight",))
         if known is None:
             raise TrainerError(f"llama.cpp has no tensor for {module}")
-        values = parameter.detach().float().cpu().numpy()
-        if is_reordered and matrix == "B":
-            values = _reordered(module, values, config)
-        yield f"{known}.lora_{matrix.lower()}", values
+        yield name, module, f"{known}.lora_{matrix.lower()}"
 
 
-def _reordered(module: str, values: NDArray[np.float32], config: Any) -> NDArray[np.float32]:
-    """Return the rows of a query or key projection in llama.cpp's order."""
+def _reordered(
+    module: str, values: NDArray[Any], config: Any, *, is_back: bool = False
+) -> NDArray[Any]:
+    """Return the rows of a query or key projection in llama.cpp's order, or back in peft's."""
     if module.endswith("q_proj"):
         heads = config.num_attention_heads
     elif module.endswith("k_proj"):
@@ -154,7 +199,8 @@ def _reordered(module: str, values: NDArray[np.float32], config: Any) -> NDArray
     else:
         return values
     rows, rank = values.shape
-    halves = values.reshape(heads, 2, rows // heads // 2, rank)
+    pairs = (rows // heads // 2, 2) if is_back else (2, rows // heads // 2)
+    halves = values.reshape(heads, *pairs, rank)
     return np.ascontiguousarray(halves.swapaxes(1, 2).reshape(rows, rank))
 
 

@@ -21,13 +21,14 @@ from peft import LoraConfig, get_peft_model
 from peft.tuners.lora import LoraLayer
 
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.models.local.cache import bfloat16_folder, require
+from dm_jupyter.models.local.cache import bfloat16_folder, model_path, require
 from dm_jupyter.models.local.catalogue import is_local_name, resolve
 from training.trainer.dialect_tokens import (
     TokenSettings,
     add_dialect_tokens,
     embed_new_tokens,
 )
+from training.trainer.gguf_adapter import load_adapter
 from training.trainer.rows import TrainerError
 
 __all__ = [
@@ -49,7 +50,8 @@ class ModelSettings:
     """Weights to train, and their number format."""
 
     base: str
-    """A transformers folder, a .gguf file, or a name from `dm-jupyter model list`."""
+    """A transformers folder, a .gguf file, or a name from `dm-jupyter model list`. If that model
+    has an adapter, the training begins with it."""
     dtype: str = "bfloat16"
     """`bfloat16`, `float32` or `float64`."""
     recompute: bool = False
@@ -119,7 +121,12 @@ def open_model(
     Raises:
         TrainerError: there is no such model, or it can't be read.
     """
-    folder = model_folder(settings.base)
+    folder, begun = model_folder(settings.base), _adapter_file(settings.base)
+    if begun is not None and adapter is None:
+        raise TrainerError(
+            f"{settings.base} has an adapter, and only the training of an adapter can begin with "
+            "it. Name the model below it, or add the table [adapter]."
+        )
     transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -138,7 +145,10 @@ def open_model(
     if adapter is not None:
         model = with_adapter(model, adapter, seed, tuple(added))
     model.train()
-    return OpenedModel(model, tokenizer, can_pack, tuple(added))
+    opened = OpenedModel(model, tokenizer, can_pack, tuple(added))
+    if begun is not None and adapter is not None:
+        load_adapter(begun, opened.parameters(), model.config, adapter.alpha)
+    return opened
 
 
 def open_tokenizer(base: str, tokens: TokenSettings | None = None) -> Any:
@@ -219,6 +229,8 @@ class _LowRank(torch.nn.Linear):  # type: ignore[misc]
 def model_folder(base: str) -> Path:
     """Return a model's transformers folder; for a GGUF file, the folder beside it.
 
+    It contains the weights without an adapter.
+
     Raises:
         TrainerError: there is no such model, or its weights can't be written beside it.
     """
@@ -239,13 +251,17 @@ def _model_file(base: str) -> Path:
     if not is_local_name(base):
         raise TrainerError(f"there is no model folder at {base}")
     try:
-        model = resolve(base)
-        file = require(model)
+        return require(resolve(base))
     except DmJupyterError as error:
         raise TrainerError(str(error)) from error
-    if model.adapter is not None:
-        raise TrainerError(f"{base} has an adapter; name the model below it to train from that")
-    return file
+
+
+def _adapter_file(base: str) -> Path | None:
+    """Return the file of a model's adapter, if it has one."""
+    if Path(base).expanduser().is_dir():
+        return None
+    model = resolve(base)  # the caller has found its files
+    return None if model.adapter is None else model_path(model.adapter)
 
 
 def _source_of(folder: Path) -> Any:

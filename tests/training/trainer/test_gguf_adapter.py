@@ -21,7 +21,7 @@ from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_mo
 from training.train import main
 from training.trainer.checkpoint import read_weights
 from training.trainer.conversations import row_of
-from training.trainer.gguf_adapter import read_adapter, write_adapter
+from training.trainer.gguf_adapter import load_adapter, read_adapter, write_adapter
 from training.trainer.loop import Training
 from training.trainer.model import AdapterSettings, ModelSettings, open_model
 from training.trainer.recipe import TrainingSettings
@@ -67,6 +67,19 @@ def test_an_adapter_is_read_back_as_it_was_written(kind: str, numbers: str, tmp_
                 found = read.tensors[f"blk.{layer}.{theirs}.weight.lora_{matrix.lower()}"]
                 np.testing.assert_array_equal(found, expected.astype(found.dtype))
                 assert found.dtype == (np.float16 if numbers == "F16" else np.float32)
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_training_takes_over_an_adapter_as_it_was_written(kind: str, tmp_path: Path) -> None:
+    trained, new = (adapted(tiny_model(kind, torch.float32), seed=seed) for seed in (1, 2))
+    file, config = tmp_path / "adapter.gguf", trained.model.config
+    write_adapter(trained.parameters(), config, 8.0, file, "F32")
+    load_adapter(file, new.parameters(), config, 8.0)
+    for name, one in trained.parameters().items():
+        torch.testing.assert_close(new.parameters()[name], one, rtol=0, atol=0)
+    few = dict(list(new.parameters().items())[4:])
+    with pytest.raises(TrainerError, match="has matrices that this model lacks, such as blk"):
+        load_adapter(file, few, config, 8.0)
 
 
 def test_a_weight_that_f16_has_no_number_for_is_refused(tmp_path: Path) -> None:

@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from dm_jupyter.models.local.catalogue import name_with_adapter
-from tests.dm_jupyter.models.local.gguf_files import write_adapter_file, write_model
+from tests.dm_jupyter.models.local.gguf_files import (
+    ALPHA,
+    adapter_tensors,
+    merged,
+    model_tensors,
+    write_adapter_file,
+    write_model,
+)
 from tests.training.trainer.tiny import save_tiny, tiny_model
 from training.trainer.model import AdapterSettings, ModelSettings, open_model, open_tokenizer
 from training.trainer.rows import TrainerError
@@ -89,11 +96,31 @@ def test_a_model_that_is_not_there_is_named(base: str) -> None:
         open_tokenizer(base)
 
 
-def test_training_begins_from_a_model_without_an_adapter(tmp_path: Path) -> None:
-    base = write_model(tmp_path / "base.gguf")
-    name = name_with_adapter(str(base), write_adapter_file(tmp_path / "a.gguf"))
-    with pytest.raises(TrainerError, match="name the model below it to train from that"):
-        open_tokenizer(name)
+def test_a_training_begins_with_the_adapter_of_its_base(tmp_path: Path) -> None:
+    tensors = model_tensors(), adapter_tensors()
+    base = write_model(tmp_path / "base.gguf", tensors[0])
+    adapter = write_adapter_file(tmp_path / "a.gguf", tensors[1])
+    both = write_model(tmp_path / "both.gguf", merged(*tensors))
+    name = name_with_adapter(str(base), adapter)
+
+    def logits(one: str, settings: AdapterSettings | None) -> torch.Tensor:
+        model = open_model(ModelSettings(one, "float32"), settings, CPU).model
+        with torch.no_grad():
+            return torch.as_tensor(model(input_ids=torch.tensor([[1, 70, 71, 72, 90]])).logits)
+
+    settings = AdapterSettings(4, ALPHA)
+    begun = logits(name, settings)
+    rounding = (begun - logits(str(both), None)).abs().max()  # all weights are in bfloat16
+    assert rounding < 0.1
+    assert (begun - logits(str(base), settings)).abs().max() > 10 * rounding
+    assert len(open_tokenizer(name)) == len(open_tokenizer(str(base)))
+
+    with pytest.raises(TrainerError, match=r"a\.gguf is an adapter of rank 4 and alpha 8 "):
+        logits(name, AdapterSettings(8, ALPHA))
+    with pytest.raises(TrainerError, match=r"\[adapter\] must have the same rank and alpha"):
+        logits(name, AdapterSettings(4, 16))
+    with pytest.raises(TrainerError, match=r"add the table \[adapter\]"):
+        logits(name, None)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:
