@@ -18,7 +18,7 @@ from dm_jupyter.core.request_kind import RequestKind
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import DataContext, Trajectory
 
-__all__ = ["PROMPTS", "advice_on", "advised", "needs_scipy"]
+__all__ = ["PROMPTS", "advice_on", "advised", "needs_frames", "needs_scipy"]
 
 PROMPTS = ("advice_tests", "advice_missing", "advice_population")
 """Names of the prompts of the rule `advice`."""
@@ -39,6 +39,12 @@ _TEST = re.compile(
     re.IGNORECASE,
 )
 _STATISTIC = re.compile(r"z[-_ ]?score|skew|kurto|confidence interval", re.IGNORECASE)
+_NOT_IN_SQLITE = re.compile(
+    r"\bmedian|quartil|quantil|percentile|interquartile|standard deviation|\bvarian[ck]e|\boutlier"
+    r"|coefficient of variation|regression|least squares|straight line|standardi[sz]e|\bwinsori"
+    r"|min-max|one-hot|moving average|perzentil|standardabweichung|varianz|ausreißer|korrel",
+    re.IGNORECASE,
+)
 _COUNTS_GAPS = re.compile(
     r"\b(?:how many|number of|counts?|share|percent\w*|which|any|are there)\b[^.?!]{0,60}"
     r"\b(?:missing|null|nan|empty|incomplete|complete)\b"
@@ -56,15 +62,20 @@ def advised(trajectory: Trajectory) -> Trajectory:
 
     If the task mentions a test, the code that loads the data also imports scipy's statistics. If it
     asks for a chart, the code imports matplotlib's plots. A table of the person with the same name
-    prevents the import.
+    prevents the import. If all data is in small databases and the task mentions a statistic that
+    SQLite lacks, code begins with their tables in pandas and not with a query: a small model takes
+    `AVG` for a median.
 
     Args:
         trajectory: without a step yet, or advised before.
     """
     data_context, dialect = trajectory.data_context, dialect_named(trajectory.dialect)
     ending = _ENDINGS.get(trajectory.kind, "")
-    if data_context.databases and not data_context.preamble:  # it begins with a query
-        return trajectory
+    if data_context.databases and not data_context.preamble:
+        is_advised = trajectory.assists.advice and set(PROMPTS) <= set(dialect.prompts)
+        if not (is_advised and data_context.whole_tables and needs_frames(trajectory.task)):
+            return trajectory  # it begins with a query
+        data_context = replace(data_context, preamble=data_context.whole_tables)
     of_kind = (ending,) if ending in dialect.prompts else ()
     if of_kind and trajectory.kind == "plot":
         data_context = _importing(data_context, _PLOTS, "plt")
@@ -88,6 +99,11 @@ def needs_scipy(task: Task) -> bool:
     """Whether a task mentions a test or another statistic that scipy computes."""
     words = _words(task)
     return bool(_TEST.search(words) or _STATISTIC.search(words))
+
+
+def needs_frames(task: Task) -> bool:
+    """Whether a task mentions a statistic for which SQLite has no function."""
+    return needs_scipy(task) or bool(_NOT_IN_SQLITE.search(_words(task)))
 
 
 def advice_on(task: Task, data_context: DataContext) -> tuple[str, ...]:

@@ -143,6 +143,9 @@ class DataContext:
     links: str = ""
     """What the question's words are in the data, one line each. Only this part depends on the
     question, so it follows the question in the prompt."""
+    whole_tables: str = ""
+    """Code that reads all tables of the databases into frames, for what SQL can't compute; empty
+    without databases, or if they are large."""
 
 
 class StopReason(StrEnum):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import keyword
 import os
 import re
 from collections.abc import Mapping
@@ -12,12 +14,17 @@ from pathlib import Path
 from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.data.profile import FileProfile, TableProfile, render
 from dm_jupyter.data.profile.links import links_text
+from dm_jupyter.data.profile.sql_names import quoted_name
 from dm_jupyter.data.profile_reader import ProfileReader
 
 __all__ = ["DataContextSize", "build_data_context", "data_context_size", "names_for"]
 
 _LARGE_CONTEXT_TOKENS = 32_000
 _IMPORTS = "import pandas as pd\nimport numpy as np\n"
+_NAMES_IN_CODE = frozenset({"np", "pd"})
+_MAX_TABLES = 12
+_MAX_ROWS = 200_000
+"""Of all tables of databases together, up to which code may read them whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,7 @@ def _data_context(profiles: list[FileProfile], question: str, room: DataContextS
         preamble=_IMPORTS + "\n".join(loads) + "\n" if loads else "",
         incomplete=tuple(dict.fromkeys(column.name for column in columns if column.missing)),
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
+        whole_tables=_whole_tables(profiles),
         links=links_text(question, profiles, chars=room.links_chars, shown=text),
     )
 
@@ -118,8 +126,32 @@ def _loads(profiles: list[FileProfile]) -> list[str]:
     ]
     if len(tables) == 1:
         return [str(tables[0][1].load_code)]
-    taken: set[str] = set()
+    taken = set(_NAMES_IN_CODE)
     return [_renamed(table, _variable(profile, table, taken)) for profile, table in tables]
+
+
+def _whole_tables(profiles: list[FileProfile]) -> str:
+    """Return the code that reads all tables of the databases; empty if there are none to read."""
+    databases = [profile for profile in profiles if profile.kind == "sqlite"]
+    tables = [
+        (profile, table) for profile in databases for table in profile.tables if not table.is_view
+    ]
+    # A table that took too long to count is too large.
+    rows = sum(_MAX_ROWS + 1 if one.row_count is None else one.row_count for _, one in tables)
+    if not 0 < len(tables) <= _MAX_TABLES or rows > _MAX_ROWS:
+        return ""
+    lines, taken = ["import sqlite3"], {*_NAMES_IN_CODE, "sqlite3", "connection"}
+    for profile in databases:
+        lines.append(f"connection = sqlite3.connect({_quoted(profile.name)})")
+        for table in (table for owner, table in tables if owner is profile):
+            query = f"SELECT * FROM {quoted_name(table.name)}"  # noqa: S608  (quoted)
+            name = _name_of(table.name, taken)
+            lines.append(f"{name} = pd.read_sql({_quoted(query)}, connection)")
+    return _IMPORTS + "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _renamed(table: TableProfile, variable: str) -> str:
@@ -128,9 +160,13 @@ def _renamed(table: TableProfile, variable: str) -> str:
 
 def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:
     """Return a name for the table's frame, from the sheet's or the file's name."""
-    own = table.name if len(profile.tables) > 1 else Path(profile.name).stem
+    return _name_of(table.name if len(profile.tables) > 1 else Path(profile.name).stem, taken)
+
+
+def _name_of(own: str, taken: set[str]) -> str:
+    """Return a free name of a variable for a table, and add it to those taken."""
     name = re.sub(r"\W+", "_", own.lower()).strip("_") or "df"
-    name = f"df_{name}" if name[0].isdigit() else name
+    name = f"df_{name}" if name[0].isdigit() or keyword.iskeyword(name) else name
     number, free = 2, name
     while free in taken:
         free, number = f"{name}_{number}", number + 1

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.agent.loop import RunSettings, run
-from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_scipy
+from dm_jupyter.assist.advice import PROMPTS, advice_on, advised, needs_frames, needs_scipy
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialects import dialect_named
@@ -75,6 +75,53 @@ def test_constraints_and_format_count_as_well(task: Task) -> None:
 )
 def test_scipy_is_at_hand_where_it_is_needed(question: str, *, is_needed: bool) -> None:
     assert needs_scipy(_task(question)) is is_needed
+
+
+WHOLE = LOAD.replace("df = pd.read_csv", "t = read")
+DATABASE = DataContext(text="t.sqlite", databases=("t.sqlite",), whole_tables=WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("question", "is_python"),
+    [
+        ("What is the median of a?", True),
+        ("How skewed is a?", True),
+        ("Wie hoch ist die Standardabweichung von a?", True),
+        ("Which a are outliers?", True),
+        ("What is the mean of a?", False),
+        ("How many percent are above the average?", False),
+        ("Which variant sold best?", False),
+    ],
+)
+def test_what_sqlite_has_no_function_for_begins_with_the_tables(
+    question: str, *, is_python: bool
+) -> None:
+    start = Trajectory(_task(question), "markdown", DATABASE)
+    found = advised(replace(start, assistance=Assistance()))
+    assert needs_frames(_task(question)) is is_python
+    if not is_python:
+        assert found.data_context == DATABASE
+    elif needs_scipy(_task(question)):
+        assert "from scipy import stats" in found.data_context.preamble
+    else:
+        assert found.data_context.preamble == WHOLE
+    opening = dialect_named("markdown").prefill(found)
+    assert opening.startswith("```python\n" if is_python else "```sql\n")
+    assert advised(found) == found
+
+
+@pytest.mark.parametrize(
+    ("data_context", "assistance"),
+    [
+        (replace(DATABASE, whole_tables=""), Assistance()),
+        (DATABASE, replace(Assistance(), advice=False)),
+    ],
+)
+def test_a_large_database_is_queried_and_so_is_every_one_without_advice(
+    data_context: DataContext, assistance: Assistance
+) -> None:
+    start = Trajectory(_task("What is the median of a?"), "markdown", data_context)
+    assert advised(replace(start, assistance=assistance)).data_context == data_context
 
 
 @pytest.mark.parametrize(("data_context", "speaks_of_gaps"), [(FULL, False), (WITH_GAPS, True)])

@@ -97,6 +97,34 @@ async def test_a_database_is_queried_not_loaded(tmp_path: Path, reader: ProfileR
     assert all(name in data_context.text for name in ("people", "id", "age"))
 
 
+async def test_tables_of_databases_can_be_read_whole(tmp_path: Path, reader: ProfileReader) -> None:
+    """Names that are no Python names, and two tables whose names become the same."""
+    path = _database(tmp_path / 'a "b".sqlite')
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for name in ("class", "pd", "Größe 1", "größe-1", 'sa"id'):
+            quoted = name.replace('"', '""')
+            connection.execute(f'create table "{quoted}" (x integer)')
+        connection.execute("create view seen as select * from people")
+    data_context = await build_data_context({path.name: path}, reader)
+    names = _loaded(data_context.whole_tables, tmp_path)
+    for name in ("people", "df_class", "pd_2", "größe_1", "größe_1_2", "sa_id"):
+        assert list(names[name].columns) == (["id", "age"] if name == "people" else ["x"])
+    assert "seen" not in names
+    assert data_context.preamble == ""
+
+
+@pytest.mark.parametrize(("tables", "rows"), [(13, 1), (2, 100_001)])
+async def test_large_databases_are_never_read_whole(
+    tables: int, rows: int, tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = tmp_path / "large.sqlite"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for number in range(tables):
+            connection.execute(f"create table t{number} (x integer)")
+            connection.executemany(f"insert into t{number} values (?)", ((1,) for _ in range(rows)))
+    assert (await build_data_context({path.name: path}, reader)).whole_tables == ""
+
+
 async def test_a_database_beside_a_csv_file_keeps_the_preamble(
     tmp_path: Path, reader: ProfileReader
 ) -> None:
