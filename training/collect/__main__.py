@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--also", type=Path, action="append", default=[], metavar="DIR",
         help="an earlier collection or evaluation whose runs are pooled; repeatable")  # fmt: skip
     add("--one-dialect", action="store_true",
-        help="write each run in one of the dialects, not in all")  # fmt: skip
+        help="write each run in one of the dialects, and corrections in all")  # fmt: skip
     add("--corrections", action="store_true",
         help="add right runs after the failed cell of another try at the question")  # fmt: skip
     add("--unsolved", action="store_true",
@@ -225,8 +225,9 @@ def _write(
     funnel: Funnel,
 ) -> None:
     """Write the dataset and its card."""
-    runs = [*selection.balance.runs, *selection.corrections]
-    written = in_one_dialect(runs, arguments.seed) if arguments.one_dialect else runs
+    runs = selection.balance.runs
+    once = in_one_dialect(runs, arguments.seed) if arguments.one_dialect else runs
+    written = [*once, *selection.corrections]
     files = dataset_files(written, selection.held, arguments.dialects)
     metadata = [items[run.record.id].task.metadata for run in selection.balance.runs]
     licences = Counter(str(one.get("licence") or "not stated") for one in metadata)

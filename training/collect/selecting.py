@@ -130,7 +130,7 @@ def in_one_dialect(runs: Sequence[CollectedRun], seed: int) -> list[CollectedRun
         runs: that were selected.
         seed: of the random choice.
     """
-    chance = [_chance(seed, *map(str, run.key), str(run.is_correction)) for run in runs]
+    chance = [_chance(seed, *map(str, run.key)) for run in runs]
     found = list(runs)
     for place, at in enumerate(sorted(range(len(runs)), key=chance.__getitem__)):
         exported = list(runs[at].exported.items())

@@ -147,11 +147,13 @@ def _number(asked: str) -> int:
 def _check_corrections(dataset: Path) -> None:
     by_dialect = {name: rows(dataset / f"conversations-{name}.jsonl")
                   for name in ("datamind", "markdown")}  # fmt: skip
-    assert [len(found) for found in by_dialect.values()] == [3, 3]
-    all_rows = [row for found in by_dialect.values() for row in found]
-    assert len({(row["id"], row["trial"], row.get("correction")) for row in all_rows}) == 6
-    (row,) = [row for row in all_rows if row.get("correction")]
-    assert (row["id"], row["trial"]) == ("q0", 0)
+    learned = {name: [(row["id"], row["trial"]) for row in found if "correction" not in row]
+               for name, found in by_dialect.items()}  # fmt: skip
+    assert sorted(map(len, learned.values())) == [2, 3]
+    assert not set(learned["datamind"]) & set(learned["markdown"])
+    corrected = [row for found in by_dialect.values() for row in found if row.get("correction")]
+    assert [(row["id"], row["trial"]) for row in corrected] == [("q0", 0)] * 2
+    row = corrected[0]
     said = [one for one in row["messages"] if one["role"] == "assistant"]
     assert "1 / 0" in said[0]["content"]
     assert "1 / 0" not in said[1]["content"]
