@@ -40,7 +40,7 @@ _TEST = re.compile(
 )
 _STATISTIC = re.compile(r"z[-_ ]?score|skew|kurto|confidence interval", re.IGNORECASE)
 _NOT_IN_SQLITE = re.compile(
-    r"\bmedian|quartil|quantil|percentile|interquartile|standard deviation|\bvarian[ck]e|\boutlier"
+    r"\bmedian|quartil|quantil|percentile|standard deviation|\bvariance|\boutlier"
     r"|coefficient of variation|regression|least squares|straight line|standardi[sz]e|\bwinsori"
     r"|min-max|one-hot|moving average|perzentil|standardabweichung|varianz|ausreißer|korrel",
     re.IGNORECASE,

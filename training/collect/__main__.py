@@ -15,18 +15,23 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from itertools import chain
 from pathlib import Path
 
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.plain_text import shown_address
-from dm_jupyter.core.trajectory import Step
 from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.errors import SandboxError
 from training.collect.card import CollectedEvaluation, card_of, print_funnel, read_source
-from training.collect.corrections import corrections, first_failed_cell
 from training.collect.dataset import dataset_files, write_collection
-from training.collect.examining import CollectedRun, Funnel, examine
+from training.collect.examining import (
+    CollectedRun,
+    Funnel,
+    corrections,
+    examine,
+    failed_first_cells,
+)
 from training.collect.replaying import ReplayedRuns, replayed_runs
 from training.collect.selecting import (
     Balance,
@@ -109,7 +114,7 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
         elif not (out / _RUNS / _RECORDS).exists():
             raise UsageError(f"{out} holds no runs yet: leave --no-draw out")
         funnel = Funnel()
-        sources, runs, failed = await _examined(folders, items, arguments.dialects, funnel)
+        sources, runs = await _examined(folders, items, arguments.dialects, funnel)
         log, at_once = out / "replays.jsonl", arguments.at_once
         replayed = corrected = ReplayedRuns([], [])
         async with AsyncExitStack() as stack:
@@ -120,6 +125,8 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
                 replayed = await replayed_runs(runs, replays, log, at_once)
             balance = _balanced(replayed, arguments, funnel)
             if arguments.corrections:
+                logs = (RecordLog(folder / _RECORDS).each() for folder in folders)
+                failed = failed_first_cells(chain.from_iterable(logs))
                 added = await corrections(balance.runs, failed, arguments.dialects)
                 corrected = await replayed_runs(added, replays, log, at_once)
                 _say_faults(corrected)
@@ -159,11 +166,10 @@ async def _examined(
     items: Mapping[str, Sample],
     dialects: Sequence[str],
     funnel: Funnel,
-) -> tuple[list[CollectedEvaluation], list[CollectedRun], dict[str, Step]]:
-    """Return the evaluations, their runs to replay, and a failed first cell by question."""
+) -> tuple[list[CollectedEvaluation], list[CollectedRun]]:
+    """Return the evaluations, and their runs that meet every condition but the replay."""
     sources: list[CollectedEvaluation] = []
     runs: list[CollectedRun] = []
-    failed: dict[str, Step] = {}
     first_trial = 0
     for folder in folders:
         tries = 0
@@ -174,12 +180,10 @@ async def _examined(
             tries = max(tries, record.trial + 1)
             run = await examine(record, item, folder, first_trial, dialects, funnel)
             runs += [run] if run is not None else []
-            if record.id not in failed and (cell := first_failed_cell(record)) is not None:
-                failed[record.id] = cell
         sources.append(read_source(folder, first_trial, tries))
         _refuse_other_questions(sources[0], sources[-1])
         first_trial += tries
-    return sources, runs, failed
+    return sources, runs
 
 
 def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation) -> None:
@@ -256,6 +260,8 @@ def main() -> int:
     parser = _parser()
     arguments = parser.parse_args()
     arguments.dialects = list(dict.fromkeys(arguments.dialects))
+    if arguments.unsolved and not arguments.also:
+        parser.error("--unsolved needs --also, the runs that may have solved a question")
     evaluation = evaluation_arguments(parser, arguments, out=arguments.out / _RUNS)
     try:
         asyncio.run(_main(arguments, evaluation))

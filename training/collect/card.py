@@ -94,9 +94,9 @@ def card_of(
         f"{balance.share:.0%} of all that stay."
     )
     added = (
-        f"{len(selection.corrections)} corrections were added: right runs that begin with the "
-        "failed cell of another try at the question. Each was run again with it, and only what "
-        "follows the failed cell is learned."
+        f"Corrections added: {len(selection.corrections)}. Each is a right run that begins with "
+        "the failed cell of another try at the question. It was run again with that cell, and only "
+        "what follows it is learned."
     )
     told = ("", added) if selection.corrections else ()
     parts = (

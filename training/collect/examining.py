@@ -1,6 +1,11 @@
-"""Funnel of conditions that each try must meet, counted by category.
+"""Funnel of conditions that each try must meet, counted by category, and corrections.
 
 Conditions that cost nothing come before the replay, which runs every cell again.
+
+Most right runs succeed at their first cell. A model that learns from these alone repeats a failed
+cell, because it has never seen what follows one. A correction begins with the failed cell of one
+try at a question, and then has the right run of another. The model learns only what follows the
+failed cell, and the replay shows whether that works.
 """
 
 from __future__ import annotations
@@ -9,8 +14,8 @@ import ast
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dm_jupyter.agent.observe import describe
@@ -18,7 +23,8 @@ from dm_jupyter.assist.grounding import ground
 from dm_jupyter.core.closed_form import find_answers
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UnrenderableTurnError, UsageError
-from dm_jupyter.core.trajectory import Answer, RunCell, StopReason, Trajectory, Void
+from dm_jupyter.core.trajectory import Answer, RunCell, Step, StopReason, Trajectory, Void
+from kernel_sandbox.types import CellStatus
 from training.evaluation.knowledge import without_knowledge
 from training.export.exporting import Export, export
 from training.records.records import EvalRecord
@@ -28,7 +34,9 @@ __all__ = [
     "STAGES",
     "CollectedRun",
     "Funnel",
+    "corrections",
     "examine",
+    "failed_first_cells",
     "is_grounded",
     "program_of",
 ]
@@ -205,6 +213,56 @@ def _plain_code(cell: RunCell) -> str:
         except (SyntaxError, ValueError, RecursionError):  # a magic command, for instance
             pass
     return " ".join(cell.source.split())
+
+
+def failed_first_cells(records: Iterable[EvalRecord]) -> dict[str, Step]:
+    """Return a turn with a failed cell for each question with a run that begins with one.
+
+    Args:
+        records: of runs, with their trajectories.
+
+    Raises:
+        TrajectoryError: a record is incomplete.
+    """
+    found: dict[str, Step] = {}
+    for record in records:
+        if record.id not in found and (cell := _failed_first_cell(record)) is not None:
+            found[record.id] = cell
+    return found
+
+
+def _failed_first_cell(record: EvalRecord) -> Step | None:
+    """Return the first turn of a run if its cell raised an exception, else `None`."""
+    steps = Trajectory.from_json(record.trajectory).steps
+    first = steps[0] if steps else None
+    if first is None or first.result is None or first.is_edited:
+        return None
+    failed = first.result.status is CellStatus.ERROR and not first.result.state_lost
+    return first if failed and isinstance(first.turn.action, RunCell) else None
+
+
+async def corrections(
+    runs: Iterable[CollectedRun], failed: Mapping[str, Step], dialects: Sequence[str]
+) -> list[CollectedRun]:
+    """Return a correction for each question with a failed cell and a right run without one.
+
+    A run that a dialect can't write after the failed cell is left out.
+
+    Args:
+        runs: right ones; of several at a question, the first one is used.
+        failed: the failed first cell of another try, by question.
+        dialects: names of the dialects that must be able to write the correction.
+    """
+    found: dict[str, CollectedRun] = {}
+    for run in runs:
+        cell = failed.get(run.record.id)
+        if cell is None or run.record.id in found or _failed_first_cell(run.record) is not None:
+            continue
+        right = without_knowledge(Trajectory.from_json(run.record.trajectory))
+        exported = await _written(replace(right, steps=(cell, *right.steps)), dialects)
+        if exported is not None:
+            found[run.record.id] = replace(run, exported=exported, is_correction=True)
+    return list(found.values())
 
 
 def _is_licensed(item: Sample, trajectory: Trajectory) -> bool:

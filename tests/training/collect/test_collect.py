@@ -43,6 +43,11 @@ def words(split: Path, out: Path, *more: str) -> list[str]:
             "datamind", "--profile", "interactive", *more]  # fmt: skip
 
 
+def drawing(model: ScriptedRuns, tries: int) -> tuple[str, ...]:
+    return ("--run-dialect", "datamind", "--max-turns", "3", "--policy", "scripted",
+            "--base-url", model.base_url, "--tries", str(tries))  # fmt: skip
+
+
 def collect(monkeypatch: pytest.MonkeyPatch, command: Sequence[str]) -> int:
     monkeypatch.setattr(sys, "argv", list(command))
     return main()
@@ -74,10 +79,8 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     out = tmp_path / "out"
     workflows = tmp_path / "workflows.toml"
     workflows.write_text('[[workflow]]\ncategories = ["b"]\ntext = "Count the lines."\n')
-    draw = ("--run-dialect", "datamind", "--assist", "repetition", "--max-turns", "3", "--policy",
-            "scripted", "--base-url", model.base_url, "--tries", "3",
-            "--knowledge", str(workflows))  # fmt: skip
-    command = words(split, out, *draw, "--dialect", "markdown")
+    command = words(split, out, *drawing(model, tries=3), "--assist", "repetition",
+                    "--knowledge", str(workflows), "--dialect", "markdown")  # fmt: skip
 
     # Killed while the model was asked: no dataset, and nothing that was answered is asked again.
     model.kills_at = 9
@@ -162,7 +165,7 @@ def _check_corrections(dataset: Path) -> None:
     file = dataset / f"conversations-{row['dialect']}.jsonl"
     names = [one.id for one in read_conversations(file, tiny_tokenizer())]
     assert f"q0 #1, corrected in {row['dialect']}" in names
-    assert "1 corrections were added" in (dataset / "card.md").read_text()
+    assert "Corrections added: 1." in (dataset / "card.md").read_text()
 
 
 def _check_marks(dataset: Path) -> None:
@@ -207,6 +210,7 @@ def _check_card(dataset: Path, model: ScriptedRuns) -> None:
         (("--held-share", "0.9"), "0.9 is not between 0 and 0.5"),
         (("--tries", "0"), "0 is not 1 or more"),
         (("--budget", "dollars=1"), "needs --price"),
+        (("--unsolved",), "--unsolved needs --also"),
         (("--strategy", "search"), "unrecognized arguments: --strategy"),
     ],
 )
@@ -235,8 +239,7 @@ def test_questions_with_a_right_run_are_not_drawn_again(
     right = ("q0", "q2", "q3", "q5")
     tries = [tried(name, name in right, trajectory=unanswered) for name in ("q1", *right)]
     write_run(earlier, tries)
-    command = words(split, tmp_path / "out", "--run-dialect", "datamind", "--max-turns", "3",
-                    "--policy", "scripted", "--base-url", model.base_url, "--tries", "1",
+    command = words(split, tmp_path / "out", *drawing(model, tries=1),
                     "--also", str(earlier), "--unsolved")  # fmt: skip
     assert collect(monkeypatch, command) == 1
     assert {_number(one) for one in model.asked()} == {1, 4}
