@@ -15,7 +15,7 @@ from training.suites.generated.dataset import Plan, generate, write_dataset
 from training.suites.generated.suite import GeneratedQuestions
 from training.suites.suite import Sample
 
-SHIPPED = Path(__file__).resolve().parents[3] / "training/recipes/knowledge.toml"
+SHIPPED = Path(__file__).resolve().parents[3] / "training/suites/generated/data/knowledge.toml"
 WORKFLOWS = """
 [[workflow]]
 text = "For all."

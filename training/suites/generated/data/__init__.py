@@ -1,4 +1,4 @@
-"""Domains, templates, categories and phrases, as TOML files."""
+"""Domains, templates, categories, phrases and workflows, as TOML files."""
 
 from __future__ import annotations
 
