@@ -160,7 +160,8 @@ def _renamed(table: TableProfile, variable: str) -> str:
 
 def _variable(profile: FileProfile, table: TableProfile, taken: set[str]) -> str:
     """Return a name for the table's frame, from the sheet's or the file's name."""
-    return _name_of(table.name if len(profile.tables) > 1 else Path(profile.name).stem, taken)
+    is_part = len(profile.tables) > 1 and not table.sheets
+    return _name_of(table.name if is_part else Path(profile.name).stem, taken)
 
 
 def _name_of(own: str, taken: set[str]) -> str:

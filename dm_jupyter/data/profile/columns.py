@@ -21,6 +21,7 @@ __all__ = [
     "column_name",
     "paired_key",
     "profile_columns",
+    "repeats_warning",
     "sample_rows",
     "scalar",
     "spread_positions",
@@ -37,6 +38,8 @@ _MOST_PAIRS = 20
 _DENSITY = 0.5
 """Least share of all combinations that must occur.
 Of unrelated columns few combinations do, and those may be unique by accident."""
+_MOST_REPEATED, _LEAST_COLUMNS = 0.3, 3
+"""Most repeats, as a share of the rows, and fewest columns: else they may be separate events."""
 
 
 class TableFacts:
@@ -183,6 +186,40 @@ def paired_key(frame: pd.DataFrame, columns: Sequence[ColumnProfile]) -> tuple[s
         if not frame.iloc[:, [one, other]].duplicated().any():
             return columns[one].name, columns[other].name
     return ()
+
+
+def repeats_warning(frame: pd.DataFrame, columns: Sequence[ColumnProfile]) -> list[str]:
+    """Return the warning about rows that repeat an earlier one; empty if they may be by chance.
+
+    Sales of one product at one price may be alike in all columns. They are repeats only if a column
+    identifies every other row, such as the number of a receipt.
+
+    Args:
+        frame: all rows of the table.
+        columns: its profiles, in the same order.
+    """
+    rows = len(frame)
+    if not _LEAST_ROWS <= rows <= _MOST_ROWS or len(columns) < _LEAST_COLUMNS:
+        return []
+    keys = [
+        column
+        for column in columns
+        if column.missing == 0 and not column.is_unique_estimated and "float" not in column.dtype
+        if column.unique is not None and 1 - _MOST_REPEATED <= column.unique / rows < 1
+    ]
+    if not keys:
+        return []
+    try:
+        repeated = int(frame.duplicated().sum())
+    except TypeError:  # lists
+        return []
+    key = next((column.name for column in keys if column.unique == rows - repeated), None)
+    if key is None:
+        return []
+    return [
+        f"rows repeat earlier ones in every column, also in {key!r} ({repeated:,}): "
+        "df = df.drop_duplicates() leaves each once"
+    ]
 
 
 def _pairs(columns: Sequence[ColumnProfile], rows: int) -> Iterator[tuple[int, int]]:

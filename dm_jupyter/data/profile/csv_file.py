@@ -11,7 +11,12 @@ from pandas.api import types
 from pandas.errors import ParserError
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
+from dm_jupyter.data.profile.columns import (
+    paired_key,
+    profile_columns,
+    repeats_warning,
+    sample_rows,
+)
 from dm_jupyter.data.profile.csv_call import csv_call, is_padded, layout_warnings, with_columns
 from dm_jupyter.data.profile.csv_layout import CsvLayout, find_layout
 from dm_jupyter.data.profile.csv_rows import RowScan, scan_rows
@@ -194,7 +199,13 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
         sample_rows(frame),
         call.source(source.name),
         key=paired_key(frame, columns),
-        warnings=(*warnings, *numbers.warnings, *sentinels.warnings, *suspicions.warnings),
+        warnings=(
+            *warnings,
+            *numbers.warnings,
+            *sentinels.warnings,
+            *suspicions.warnings,
+            *repeats_warning(frame, columns),
+        ),
     )
 
 

@@ -63,7 +63,7 @@ class ForeignKey:
 
 @dataclass(frozen=True)
 class TableProfile:
-    """One sheet, table or view, or an entire csv file."""
+    """One sheet or several that continue one another, a table or view, or an entire csv file."""
 
     name: str
     """Sheet, table or archive member; the file's name for a format with one table."""
@@ -89,6 +89,8 @@ class TableProfile:
     """What would make an analysis of this table wrong."""
     key: tuple[str, ...] = ()
     """Columns whose values together are unique in every row and never missing; empty if unsure."""
+    sheets: tuple[str, ...] = ()
+    """Names of the sheets that it joins, one below the other; empty for a table of its own."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from dm_jupyter.data.profile.column_facts import scalar
-from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
+from dm_jupyter.data.profile.columns import (
+    paired_key,
+    profile_columns,
+    repeats_warning,
+    sample_rows,
+)
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.literals import text_literal
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
@@ -86,7 +91,7 @@ def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
         sample_rows(frame),
         replace(call, steps=numbers.steps).source(name),
         key=paired_key(frame, columns),
-        warnings=(*numbers.warnings, *suspicions.warnings),
+        warnings=(*numbers.warnings, *suspicions.warnings, *repeats_warning(frame, columns)),
     )
 
 

@@ -53,7 +53,7 @@ def _head(profile: FileProfile) -> str:
     if not profile.tables and profile.kind not in _OF_TABLES:
         return head  # it was not read
     _, noun = _NOUNS.get(profile.kind, ("sheet", "sheets"))
-    return f"{head}: {len(profile.tables)} {noun}"
+    return f"{head}: {sum(len(table.sheets) or 1 for table in profile.tables)} {noun}"
 
 
 def _size(size_bytes: int) -> str:
@@ -63,16 +63,23 @@ def _size(size_bytes: int) -> str:
 
 
 def _tables(profile: FileProfile, room: int) -> str:
-    """Return the text of each table; what one leaves of the room goes to the next."""
+    """Return the text of each table; what small ones leave of the room goes to large ones."""
     if len(profile.tables) == 1:
         return table_text(profile.tables[0], room)
-    texts: list[str] = []
     noun, nouns = _NOUNS.get(profile.kind, ("sheet", "sheets"))
-    for position, table in enumerate(profile.tables):
+    titles = [
+        f"{(nouns if table.sheets else noun).capitalize()} {table.name!r}"
+        f"{', hidden' if table.is_hidden else ''}: {shape(table)}"
+        for table in profile.tables
+    ]
+    wanted = [
+        len(title) + len(table_text(table, room)) + 2
+        for title, table in zip(titles, profile.tables, strict=True)
+    ]
+    texts: list[str] = []
+    for position, (title, table) in enumerate(zip(titles, profile.tables, strict=True)):
         left = len(profile.tables) - position
-        hidden = ", hidden" if table.is_hidden else ""
-        title = f"{noun.capitalize()} {table.name!r}{hidden}: {shape(table)}"
-        share = room // left - len(title) - 1
+        share = _share(wanted[position:], room) - len(title) - 1
         if share < 0 and left > 1:
             texts.append(f"… {left} more {nouns} not shown")
             break
@@ -80,6 +87,16 @@ def _tables(profile: FileProfile, room: int) -> str:
         texts.append(f"{title}\n{body}" if body else title)
         room -= len(texts[-1]) + 1
     return "\n".join(texts)
+
+
+def _share(wanted: list[int], room: int) -> int:
+    """Return the room of the first of several that divide it, none getting more than it wants."""
+    first, left = wanted[0], len(wanted)
+    for each in sorted(wanted):
+        if each >= min(first, room // left):
+            break
+        room, left = room - each, left - 1
+    return min(first, room // left)
 
 
 def _database_text(profile: FileProfile, room: int) -> str:

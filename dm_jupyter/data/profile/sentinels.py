@@ -39,13 +39,15 @@ _TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
 """Letters among figures that mean something: a trace, a factor."""
 _SAMPLE = 20_000
 _CODES_OR_AMOUNTS = re.compile(
-    r"(^|[\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"(?<![^\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
     r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
     r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
-    r"([\W_]|$)",
+    r"(?![^\W_])",
     re.IGNORECASE,
 )
-"""Names of columns in which nines are codes, prices or counts."""
+"""Words in the names of columns in which nines are codes, prices or counts."""
+_COUNTS = frozenset(["number", "anzahl", "count", "counts", "population", "visits", "units"])
+"""Those of what is never negative; a balance or a stock may be."""
 _NA = "NA"
 _CODE = re.compile(r"(?=.*[A-Z])[A-Z0-9][A-Z0-9._/-]{0,11}")
 _LEAST_CODES = 2
@@ -107,6 +109,8 @@ class _Found:
     value: float
     count: int
     is_far: bool
+    is_alone_negative: bool
+    """Whether it is -999 or less, and no other value is negative."""
 
 
 def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) -> Sentinels:
@@ -127,7 +131,11 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
     for one in found:
         times[abs(one.value)] += one.count if one.is_far else 0
     sure = [one for one in found if one.is_far and times[abs(one.value)] > 1]
-    sure = [one for one in sure if not _CODES_OR_AMOUNTS.search(column_name(one.label))]
+    sure = [
+        one
+        for one in sure
+        if _codes_or_amounts(one.label) <= (_COUNTS if one.is_alone_negative else frozenset())
+    ]
     named = [one for one in found if one not in sure and (one.is_far or one.value < 0)]
     result = Sentinels()
     unique = [one for one in sure if _is_one(frame, one.label)]
@@ -140,6 +148,10 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
     result.read = _listed(unique)
     result.left = _listed([*named, *(one for one in sure if one not in unique)])
     return result
+
+
+def _codes_or_amounts(label: Any) -> set[str]:
+    return {found[1].lower() for found in _CODES_OR_AMOUNTS.finditer(column_name(label))}
 
 
 def _is_one(frame: pd.DataFrame, label: Any) -> bool:
@@ -174,7 +186,8 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
             continue
         is_far = _is_far(number, float(rest.min()), float(rest.max()))
         if is_far or (number <= -99 and float(rest.min()) >= 0):
-            found.append(_Found(label, number, int(count), is_far))
+            is_alone = number <= -999 and float(rest.min()) >= 0
+            found.append(_Found(label, number, int(count), is_far, is_alone))
     return found
 
 

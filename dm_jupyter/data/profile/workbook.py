@@ -10,11 +10,17 @@ from typing import Any, Literal
 import pandas as pd
 
 from dm_jupyter.core.errors import DataFileError
-from dm_jupyter.data.profile.columns import paired_key, profile_columns, sample_rows
+from dm_jupyter.data.profile.columns import (
+    paired_key,
+    profile_columns,
+    repeats_warning,
+    sample_rows,
+)
 from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.footers import find_footer
 from dm_jupyter.data.profile.frame_steps import DROP_EMPTY_ROWS, UNIQUE_NAMES
 from dm_jupyter.data.profile.header_rows import filled
+from dm_jupyter.data.profile.joined_sheets import LoadedSheet, with_series
 from dm_jupyter.data.profile.model import FileProfile, TableProfile
 from dm_jupyter.data.profile.month_names import with_month_dates
 from dm_jupyter.data.profile.number_plan import number_plan, texts_read_as_numbers
@@ -81,8 +87,11 @@ def profile_workbook(source: Source, kind: str) -> FileProfile:
             with attempted():
                 odd = odd_cells(source.path)
         opened = _Opened(source, book, kind, _extents(source, kind), odd)
-        tables, notes = _sheets(opened)
-    return FileProfile(source.name, kind, size, tuple(tables), _overview(tables), tuple(notes))
+        sheets, notes = _sheets(opened)
+    tables = with_series(sheets, source.name, _described)
+    notes += [_series_note(table) for table in tables if table.sheets]
+    overview = _overview([sheet.profile for sheet in sheets])
+    return FileProfile(source.name, kind, size, tuple(tables), overview, tuple(notes))
 
 
 def _check_size(source: Source, kind: str) -> None:
@@ -128,8 +137,8 @@ class _Opened:
     odd: dict[str, OddCells]
 
 
-def _sheets(opened: _Opened) -> tuple[list[TableProfile], list[str]]:
-    tables: list[TableProfile] = []
+def _sheets(opened: _Opened) -> tuple[list[LoadedSheet], list[str]]:
+    sheets: list[LoadedSheet] = []
     notes: list[str] = []
     book = opened.book
     names = [str(name) for name in book.sheet_names]
@@ -139,14 +148,14 @@ def _sheets(opened: _Opened) -> tuple[list[TableProfile], list[str]]:
         extent = opened.extents.get(name) or SheetExtent(name, is_hidden, 0, -1)
         call = ReadCall("read_excel", (("sheet_name", name),) if len(names) > 1 else ())
         is_whole = extent.cells <= room
-        found: list[TableProfile] = []
+        found: list[LoadedSheet] = []
         with attempted():
             found = _sheet(opened, call, extent, is_whole=is_whole)
-        tables += found or [_plain(opened.source, book, call, extent)]
+        sheets += found or [LoadedSheet(_plain(opened.source, book, call, extent))]
         room -= max(0, extent.cells) if is_whole else 0
     if len(names) > _MAX_SHEETS:
         notes.append(f"{len(names) - _MAX_SHEETS} more sheets are not described")
-    return tables, notes
+    return sheets, notes
 
 
 def _is_hidden_xls(book: pd.ExcelFile, name: str, kind: str) -> bool:
@@ -185,12 +194,12 @@ def _engine_named(book: pd.ExcelFile, call: ReadCall) -> ReadCall:
 
 def _sheet(
     opened: _Opened, call: ReadCall, extent: SheetExtent, *, is_whole: bool
-) -> list[TableProfile]:
+) -> list[LoadedSheet]:
     """Return the tables of a sheet, or one without columns."""
     book = opened.book
     empty = TableProfile(extent.name, 0, is_hidden=extent.is_hidden)
     if extent.cells == 0:
-        return [empty]
+        return [LoadedSheet(empty)]
     if extent.dense_rows is not None:
         call = call.with_arguments(usecols=f"A:{extent.last_column}")
         is_whole = False
@@ -198,22 +207,22 @@ def _sheet(
     first = {} if is_whole else {"nrows": top}
     grid = call.run(book, header=None, dtype=object, **first)
     if grid.empty:
-        return [empty]
+        return [LoadedSheet(empty)]
     parts = find_sheet_layout(grid, extent.merges, is_whole=is_whole)
     if extent.dense_rows is not None:
         parts = parts[:1]
-    tables = []
-    for part in parts:
-        table = _part(opened, call, extent, part, is_whole=is_whole)
-        if len(parts) > 1:
-            table = replace(table, name=f"{extent.name}!{part.range}")
-        tables.append(replace(table, is_hidden=extent.is_hidden))
-    return tables
+    loaded = [_part(opened, call, extent, part, is_whole=is_whole) for part in parts]
+    if len(parts) == 1:
+        return loaded
+    return [
+        LoadedSheet(replace(one.profile, name=f"{extent.name}!{part.range}"))
+        for one, part in zip(loaded, parts, strict=True)
+    ]
 
 
 def _part(
     opened: _Opened, call: ReadCall, extent: SheetExtent, part: SheetPart, *, is_whole: bool
-) -> TableProfile:
+) -> LoadedSheet:
     """Return one table of a sheet."""
     call = _part_call(opened.book, call, part)
     if extent.dense_rows is not None:
@@ -228,17 +237,22 @@ def _part(
     if is_whole:
         call, cleaned = _cleaned(opened.book, call, extent.merges, part, odd)
         warnings += cleaned
-    table = _table(opened, call, limit, odd)
+    call, frame, told = _loaded(opened.book, call, limit)
+    call = _engine_named(opened.book, call)
+    table = _described(frame, call.source(opened.source.name), limit is None, odd)
     if limit is not None and table.row_count == limit:
-        told = f"number formats and codes were looked for in the first {limit:,} rows alone"
-        table = replace(
-            table,
-            row_count=max(limit, extent.rows - part.above),
-            sampled_rows=limit,
-            warnings=(*table.warnings, told),
-        )
-    warnings += odd.warnings
-    return replace(table, name=extent.name, warnings=(*warnings, *table.warnings))
+        rows = max(limit, extent.rows - part.above)
+        seen = f"number formats and codes were looked for in the first {limit:,} rows alone"
+        told.append(seen)
+        table = replace(table, row_count=rows, sampled_rows=limit)
+    warnings += [*odd.warnings, *told]
+    table = replace(
+        table,
+        name=extent.name,
+        is_hidden=extent.is_hidden,
+        warnings=(*warnings, *table.warnings),
+    )
+    return LoadedSheet(table, call if odd == Oddities() else None, frame, tuple(warnings))
 
 
 def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:
@@ -254,35 +268,56 @@ def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:
     return part.call(call, is_named=True)
 
 
-def _table(opened: _Opened, call: ReadCall, limit: int | None, odd: Oddities) -> TableProfile:
-    book = opened.book
-    frame = call.run(book) if limit is None else call.run(book, nrows=limit)
+def _loaded(
+    book: pd.ExcelFile, call: ReadCall, limit: int | None
+) -> tuple[ReadCall, pd.DataFrame, list[str]]:
+    """Return the call that keeps codes as text, its frame, and warnings about codes."""
     told_of = {"nrows": limit} if limit is not None else {}
+    frame = call.run(book, **told_of)
     if codes := texts_read_as_numbers(frame, call.run(book, **told_of, dtype=object)):
         call = call.with_arguments(dtype=dict.fromkeys(codes, str))
         frame = call.run(book, **told_of)
-    _, codes_told = with_na_codes(
+    _, told = with_na_codes(
         call, frame, lambda one: one.run(book, **{**told_of, "dtype": str}), keeps=False
     )
+    return call, frame, told
+
+
+def _described(
+    frame: pd.DataFrame, code: str, is_whole: bool, odd: Oddities | None = None
+) -> TableProfile:
+    """Return the profile of a frame, with the steps that make numbers and dates of its texts.
+
+    Args:
+        frame: as the code creates it.
+        code: creates the frame as `df`.
+        is_whole: whether it has all rows.
+        odd: the odd cells of its sheet.
+    """
     numbers = number_plan(frame)
     frame = numbers.finish(frame)
     sentinels = with_sentinels(frame)
     frame = sentinels.finish(frame)
     named = with_month_dates(frame)
     frame = named.finish(frame)
-    call = replace(call, steps=(*call.steps, *numbers.steps, *sentinels.steps, *named.steps))
     suspicions = suspicions_of(frame)
     notes = {**suspicions.notes, **named.notes, **numbers.notes}
     columns = tuple(
         replace(column, note=notes.get(position))
         for position, column in enumerate(profile_columns(frame))
     )
-    columns = with_oddities(columns, odd, unsure_dates(frame))
-    rows = sample_rows(frame)
-    code = _engine_named(book, call).source(opened.source.name)
-    told = (*codes_told, *numbers.warnings, *sentinels.warnings, *suspicions.warnings)
-    key = paired_key(frame, columns) if limit is None else ()
-    return TableProfile("", len(frame), columns, rows, code, warnings=told, key=key)
+    columns = with_oddities(columns, odd or Oddities(), unsure_dates(frame))
+    steps = (*numbers.steps, *sentinels.steps, *named.steps)
+    told = [*numbers.warnings, *sentinels.warnings, *suspicions.warnings]
+    return TableProfile(
+        "",
+        len(frame),
+        columns,
+        sample_rows(frame),
+        "\n".join([code, *(step.source for step in steps)]),
+        warnings=(*told, *(repeats_warning(frame, columns) if is_whole else ())),
+        key=paired_key(frame, columns) if is_whole else (),
+    )
 
 
 def _cleaned(
@@ -357,6 +392,13 @@ def _layout_warnings(part: SheetPart, extent: SheetExtent) -> list[str]:
         rows = ", ".join(str(row + 1) for row in part.repeats[:3])
         warnings.append(f"the header comes again in row {rows}: left out when loading")
     return warnings
+
+
+def _series_note(table: TableProfile) -> str:
+    return (
+        f"the sheets {table.name} continue one another: the load code joins them, and "
+        f"{table.columns[-1].name!r} has the name of each row's sheet"
+    )
 
 
 def _overview(tables: list[TableProfile]) -> tuple[str, ...]:

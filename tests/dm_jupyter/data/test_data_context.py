@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from dm_jupyter.core.dialects import dialect_named
@@ -54,6 +55,21 @@ async def test_one_csv_file_is_df(tmp_path: Path, reader: ProfileReader) -> None
     assert "a b.csv" in data_context.text
     assert data_context.databases == ()
     assert _loaded(data_context.preamble, tmp_path)["df"].shape == (3, 2)
+
+
+async def test_sheets_that_continue_one_another_are_named_after_the_file(
+    tmp_path: Path, reader: ProfileReader
+) -> None:
+    path = tmp_path / "cafe slips.xlsx"
+    with pd.ExcelWriter(path) as book:
+        for name, first in (("2023", 0), ("2024", 9), ("Prices", 5)):
+            other = "price" if name == "Prices" else "b"
+            frame = pd.DataFrame({"a": range(first, first + 3), other: 1})
+            frame.to_excel(book, sheet_name=name, index=False)
+    data_context = await build_data_context({path.name: path}, reader)
+    names = _loaded(data_context.preamble, tmp_path)
+    assert names["cafe_slips"]["sheet"].tolist() == [2023] * 3 + [2024] * 3
+    assert names["prices"].shape == (3, 2)
 
 
 async def test_two_csv_files_are_variables_named_after_them(

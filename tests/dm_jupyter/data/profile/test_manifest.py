@@ -67,15 +67,15 @@ def multi_sheet(profile: FileProfile) -> None:
     sheets = {table.name: table for table in profile.tables}
     assert [(n, t.row_count) for n, t in sheets.items()] == [
         ("Read me", 0),
-        ("Sales 2023", 40),
-        ("Sales 2024", 40),
+        ("Sales 2023, Sales 2024", 80),
         ("lookup", 5),
         ("Chart", 0),
     ]
     assert [n for n, t in sheets.items() if t.is_hidden] == ["lookup"]
     text = render(profile)
-    for sheet in sheets:
-        assert f"Sheet '{sheet}'" in text
+    assert "xlsx, 8 kB): 5 sheets" in text
+    assert "Sheets 'Sales 2023, Sales 2024': 80 rows" in text
+    assert "the sheets Sales 2023, Sales 2024 continue one another" in text
     assert "Sheet 'Chart': empty" in text
     assert "'lookup', hidden" in text
     assert "reads only the first" in text

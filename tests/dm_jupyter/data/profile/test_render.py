@@ -142,3 +142,20 @@ def test_what_identifies_a_row_is_named_where_it_is_sure(tmp_path):
 
 def test_three_rows_are_too_few_to_know_a_key(tmp_path):
     assert "One row" not in "".join(_lines(tmp_path, "id,v\n1,2\n2,3\n3,4\n"))
+
+
+def test_small_sheets_leave_their_room_to_large_ones():
+    def table(name: str, columns: int) -> TableProfile:
+        values = ("low", "medium", "high")
+        described = (
+            ColumnProfile(f"{name} {at}a", "str", 0, 3, examples=values) for at in range(columns)
+        )
+        return TableProfile(name, 40, tuple(described), load_code=f"df = pd.read_excel({name!r})")
+
+    large = table("data", 20)
+    profile = FileProfile("x.xlsx", "xlsx", 900, (table("first", 1), large, table("last", 1)))
+    text = render(profile, max_chars=1_700)
+    assert text.count("3 distinct") == 22
+    assert len(text) <= 1_700
+    shared = render(FileProfile("x.xlsx", "xlsx", 900, (large, large)), max_chars=1_700)
+    assert shared.count("20 columns") == 3

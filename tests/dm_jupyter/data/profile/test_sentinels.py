@@ -28,6 +28,13 @@ def test_a_known_sign_far_from_the_rest_is_missing(sign: float) -> None:
     assert told == f"read as missing: {sign:g} in 'temp' (2)"
 
 
+@pytest.mark.parametrize("name", ["Number of guests", "visits"])
+def test_a_count_is_never_negative(name: str) -> None:
+    values, told = outcome(**{name: [2, -9999, 4, -9999, 3]})
+    assert values[name] == [2, None, 4, None, 3]
+    assert told == f"read as missing: -9999 in {name!r} (2)"
+
+
 def test_a_sign_that_several_columns_share_is_sure() -> None:
     values, _ = outcome(a=[1.5, -999, 2.5], b=[-999, 3.5, 4.5])
     assert values == {"a": [1.5, None, 2.5], "b": [None, 3.5, 4.5]}
@@ -40,6 +47,8 @@ def test_a_sign_that_several_columns_share_is_sure() -> None:
         ("zip", [99999, 10115, 99999, 10117, 10119]),
         ("price", [5, 999, 7, 999, 6]),
         ("balance", [-999, 500, -999, 1200]),
+        ("total_count", [-999, 500, -999, 1200]),
+        ("visits", [-999, -5, -999, 12]),
     ],
 )
 def test_what_is_not_sure_is_named_and_left(name: str, values: list[float]) -> None:
