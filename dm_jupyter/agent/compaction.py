@@ -1,9 +1,12 @@
-"""Compaction of a conversation to its model's context: the first turns become a digest.
+"""Compaction of a conversation: its first turns become a digest.
 
 The kernel keeps the variables of those turns, so the model no longer needs their code, only its
 purpose and what it showed. A fold happens once, when the context is full, and not turn by turn. An
 engine caches the beginning of a conversation and reads on from there. Each fold makes it read the
 rest again.
+
+A small model that copies its last turn would copy it again. Then all turns are folded, so that no
+turn is left to copy.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.trajectory import Answer, Fold, RunCell, Step, Trajectory
 
-__all__ = ["estimated_tokens", "folded_for", "folded_further"]
+__all__ = ["estimated_tokens", "folded_for", "folded_further", "folded_if_copied"]
 
 _CHARS_PER_TOKEN = 3.0
 """Estimate for mixed code, numbers and prose, if the endpoint has not reported usage."""
@@ -31,6 +34,8 @@ _MOST_ANSWER_SHARE = 0.25
 _TURN_CHARS = (80, 900)
 """Fewest and most characters of one turn in the digest."""
 _CODE_SHARE = 0.5
+_COPIED_CHARS = 1_800
+"""Most characters of the digest when the model copies itself: what it has learned so far."""
 _MOST_NAMES = 40
 
 
@@ -55,6 +60,25 @@ def folded_further(trajectory: Trajectory) -> Trajectory | None:
     """
     tokens = estimated_tokens(trajectory)
     return _folded(trajectory, tokens // 2, tokens)
+
+
+def folded_if_copied(trajectory: Trajectory) -> Trajectory:
+    """Return the trajectory with all turns folded if the last one copies itself or the one before.
+
+    Args:
+        trajectory: the run so far.
+    """
+    shown = trajectory.shown_steps
+    if not shown or isinstance(shown[-1].turn.action, Answer):
+        return trajectory
+    loops = shown[-1].completion.finish_reason == "repetition"
+    texts = {step.completion.text for step in shown[-2:]}
+    if not loops and (len(shown) < 2 or len(texts) > 1):
+        return trajectory
+    once = {step.completion.text: step for step in trajectory.steps}
+    digest = _digest(tuple(once.values()), _COPIED_CHARS)
+    fold = Fold(trajectory.turns, trajectory.turns, digest)
+    return replace(trajectory, folds=(*trajectory.folds, fold))
 
 
 def estimated_tokens(trajectory: Trajectory) -> int:

@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, replace
 
 from dm_jupyter.agent import turns
-from dm_jupyter.agent.compaction import folded_for, folded_further
+from dm_jupyter.agent.compaction import folded_for, folded_further, folded_if_copied
 from dm_jupyter.agent.observe import describe, pictures_in, shorten
 from dm_jupyter.agent.protocols import Notebook
 from dm_jupyter.agent.turns import absent_of, after_answer, parse_turn
@@ -249,6 +249,8 @@ async def step(
             after = await asyncio.to_thread(after_answer, trajectory, taken, text)
         case Void():
             after = _after_void(trajectory, dialect, taken, settings)
+    if trajectory.assists.forgetting and dialect.is_append_only and after.stop is None:
+        after = folded_if_copied(after)
     if trajectory.assists.compaction and settings.context_tokens and after.stop is None:
         after = folded_for(after, settings.context_tokens, settings.turn_tokens)
     emit(StepFinished(after.steps[-1], after))

@@ -70,7 +70,9 @@ class Assistance:
     second_thought: bool = True
     """The next cell opens with comments on what was wrong with the last one."""
     forgetting: bool = True
-    """Failed attempts that a later one has replaced are not shown again."""
+    """Failed attempts that a later one has replaced are not shown again.
+
+    If the dialect only appends and the model copies its last turn, all turns become a digest."""
     said_again: bool = True
     """If the model repeats its last cell, the words before it become the answer."""
     repetition: bool = True

@@ -117,7 +117,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """A point at which a conversation had grown too long for its model."""
+    """A point at which a conversation was too long for its model, or the model copied itself."""
 
     at: int
     """Turns taken when it was created; it applies from the next turn on."""
@@ -125,6 +125,13 @@ class Fold:
     """How many of the first turns the model sees only through the digest."""
     digest: str
     """What they ran and what that showed, shortened."""
+
+    @property
+    def why(self) -> str:
+        """The reason in words; only after a copy is no turn left in full."""
+        if self.turns == self.at:
+            return "the model copies its last turn"
+        return "the model's context is full"
 
 
 @dataclass(frozen=True, slots=True)

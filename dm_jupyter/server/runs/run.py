@@ -375,8 +375,8 @@ class _Progress:
                 self._close_step(step)
                 if trajectory.folds and trajectory.folds[-1].at == trajectory.turns:
                     self.phase(
-                        f"the model's context is full: it sees turns 1 to "
-                        f"{trajectory.folded} shortened from now on"
+                        f"{trajectory.folds[-1].why}: it sees turns 1 to {trajectory.folded} "
+                        "shortened from now on"
                     )
             case RunFinished(trajectory, fault):
                 self.trajectory = trajectory

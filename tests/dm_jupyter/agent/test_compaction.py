@@ -16,7 +16,8 @@ from dm_jupyter.core.events import Event
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Completion, DataContext, StopReason, Trajectory
 from dm_jupyter.models.protocols import SampleRequest
-from tests.fakes import ScriptedNotebook, printed
+from kernel_sandbox.types import CellResult
+from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed, raised
 
 CONTEXT = 8_192
 TURNS = 40
@@ -153,3 +154,65 @@ async def test_folds_come_in_leaps_so_that_an_engine_keeps_what_it_has_read() ->
 def test_a_first_question_that_is_too_long_can_not_be_folded() -> None:
     assert folded_further(START) is None
     assert estimated_tokens(START) > 0
+
+
+LOOPING = "<think>clean</think>\n<code>\n" + "df = df[df.a != 1]\n" * 9
+FAILING = "<think>on</think>\n<code>\nprint(wrong)\n"
+MEND = "<think>mend</think>\n<code>\nprint(right)\n"
+ANSWER = "<think>done</think>\n<answer>\nMany.\n"
+
+
+class Looping(ScriptedPolicy):
+    """Its turn that repeats itself is cut."""
+
+    async def sample(self, request: SampleRequest, on_text: Callable[[str], None]) -> Completion:
+        sampled = await super().sample(request, on_text)
+        is_cut = sampled.text == LOOPING
+        return replace(sampled, finish_reason="repetition" if is_cut else "stop")
+
+
+async def copied(
+    turns: list[str], results: list[CellResult], assistance: Assistance | None = None
+) -> tuple[Trajectory, ScriptedPolicy]:
+    model = Looping(turns)
+    settings = RunSettings(max_turns=len(turns), assistance=assistance)
+    start = replace(START, dialect="datamind")
+    return await run(start, model, ScriptedNotebook(results), settings, ignore), model
+
+
+async def test_a_turn_that_repeats_itself_is_not_shown_again() -> None:
+    done, model = await copied([LOOPING, MEND, ANSWER], [printed("5")])
+    assert (done.answer, len(done.folds)) == ("Many.", 1)
+    first, second, third = ([m.content for m in r.messages] for r in model.requests)
+    assert second == first
+    assert len(third) == len(first) + 2
+    assert model.requests[1].temperature > model.requests[0].temperature
+
+
+async def test_a_model_that_copies_a_failed_cell_sees_it_shortened() -> None:
+    error = raised("NameError", "name 'wrong' is not defined")
+    done, model = await copied([FAILING, FAILING, MEND, ANSWER], [error, error, printed("5")])
+    assert done.answer == "Many."
+    assert [(fold.at, fold.turns) for fold in done.folds] == [(2, 2)]
+    asked = model.requests[2].messages
+    assert [message.role for message in asked] == ["system", "user"]
+    assert asked[1].content.count("print(wrong)") == 1
+    assert "NameError" in asked[1].content
+    assert "copies its last turn" in done.folds[0].why
+    kept = Trajectory.from_json(done.to_json())
+    messages = dialect_named("datamind").messages
+    assert [messages(kept.before(at)) for at in range(4)] == [r.messages for r in model.requests]
+
+
+async def test_a_model_that_copies_a_good_cell_sees_its_output_shortened() -> None:
+    done, model = await copied([MEND, MEND, ANSWER], [printed("5"), printed("5")])
+    assert done.answer == "Many."
+    assert model.requests[2].messages[1].content.endswith("showed: 5")
+
+
+@pytest.mark.parametrize("assistance", [Assistance.none(), Assistance().without("forgetting")])
+async def test_without_that_help_a_copy_stays(assistance: Assistance) -> None:
+    error = raised("NameError", "name 'wrong' is not defined")
+    done, model = await copied([FAILING, FAILING, ANSWER], [error, error], assistance)
+    assert not done.folds
+    assert len(model.requests[2].messages) == 6
