@@ -140,9 +140,11 @@ def _whole_tables(profiles: list[FileProfile]) -> str:
     rows = sum(_MAX_ROWS + 1 if one.row_count is None else one.row_count for _, one in tables)
     if not 0 < len(tables) <= _MAX_TABLES or rows > _MAX_ROWS:
         return ""
-    lines, taken = ["import sqlite3"], {*_NAMES_IN_CODE, "sqlite3", "connection"}
+    lines = ["import sqlite3", "from pathlib import Path"]
+    taken = {*_NAMES_IN_CODE, "sqlite3", "Path", "connection"}
     for profile in databases:
-        lines.append(f"connection = sqlite3.connect({_quoted(profile.name)})")
+        address = f'Path({_quoted(profile.name)}).resolve().as_uri() + "?mode=ro"'
+        lines.append(f"connection = sqlite3.connect({address}, uri=True)")
         for table in (table for owner, table in tables if owner is profile):
             query = f"SELECT * FROM {quoted_name(table.name)}"  # noqa: S608  (quoted)
             name = _name_of(table.name, taken)

@@ -127,6 +127,13 @@ async def test_tables_of_databases_can_be_read_whole(tmp_path: Path, reader: Pro
         assert list(names[name].columns) == (["id", "age"] if name == "people" else ["x"])
     assert "seen" not in names
     assert data_context.preamble == ""
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        names["connection"].execute("drop table people")
+    names["connection"].close()
+    path.unlink()
+    with pytest.raises(sqlite3.OperationalError, match="unable to open"):
+        _loaded(data_context.whole_tables, tmp_path)
+    assert not path.exists()
 
 
 @pytest.mark.parametrize(("tables", "rows"), [(13, 1), (2, 100_001)])
