@@ -44,7 +44,7 @@ class LoadedSheet:
     call: ReadCall | None = None
     """Reads it, with its layout but before numbers and dates are made of its texts.
 
-    `None` for a table that is not joined, such as one of several in its sheet."""
+    `None` for a table that is not joined: it is one of several in its sheet, or has odd cells."""
     frame: pd.DataFrame | None = None
     """What the call returns, or its first rows."""
     warnings: tuple[str, ...] = ()
@@ -95,19 +95,28 @@ def with_series(
 
 
 def _series(sheets: Sequence[LoadedSheet]) -> list[list[int]]:
-    """Return the places of sheets that continue one another, two or more in each list."""
-    found: dict[tuple[str, frozenset[str]], list[int]] = {}
+    """Return the places of sheets that continue one another, two or more in each list.
+
+    If one can't be joined with the others, none is: a year that is left out is easily overlooked.
+    """
+    found: dict[str, list[int]] = {}
     for place, sheet in enumerate(sheets):
         stem, table = _stem(sheet.profile.name), sheet.profile
-        names = frozenset(column.name for column in table.columns)
-        is_part = _MARK in stem and sheet.call and table.row_count and not table.is_hidden
-        if is_part and len(names) == len(table.columns) > 1:
-            found.setdefault((stem, names), []).append(place)
+        if _MARK in stem and table.row_count and not table.is_hidden:
+            found.setdefault(stem, []).append(place)
     return [
         places
         for places in found.values()
-        if len(places) > 1 and _are_alike([sheets[place].profile.columns for place in places])
+        if len(places) > 1 and _can_be_joined([sheets[place] for place in places])
     ]
+
+
+def _can_be_joined(parts: Sequence[LoadedSheet]) -> bool:
+    tables = [part.profile.columns for part in parts]
+    names = {frozenset(column.name for column in columns) for columns in tables}
+    is_loaded = all(part.call is not None for part in parts)
+    has_names = len(names) == 1 and all(len(columns) == len(*names) > 1 for columns in tables)
+    return is_loaded and has_names and _are_alike(tables)
 
 
 def _joined(

@@ -31,7 +31,10 @@ from dm_jupyter.data.profile.frame_steps import (
 from dm_jupyter.data.profile.suspicion import is_text
 from dm_jupyter.data.profile.workbook_scan import Merge
 
-__all__ = ["Cleaning", "cleaning_of", "missing_marks"]
+__all__ = ["ROWS_NAMED", "Cleaning", "cleaning_of", "missing_marks"]
+
+ROWS_NAMED = "rows are named by"
+"""Beginning of the warning about the only step that changes no column."""
 
 SECTION = "section"
 """Name of the column for headings that were between the rows."""
@@ -120,7 +123,7 @@ def cleaning_of(
     if (found.steps or above > 1 or is_laid_out) and _names_rows(frame):
         label = str(frame.columns[0])
         _add(found, name_rows(label), frame)
-        found.warnings.append(f"rows are named by {label!r}: df.loc[label, column] is one figure")
+        found.warnings.append(f"{ROWS_NAMED} {label!r}: df.loc[label, column] is one figure")
     return found
 
 

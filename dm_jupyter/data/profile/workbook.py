@@ -26,7 +26,7 @@ from dm_jupyter.data.profile.month_names import with_month_dates
 from dm_jupyter.data.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.data.profile.read_call import ReadCall, numbers_rows, plain_table
 from dm_jupyter.data.profile.sentinels import with_na_codes, with_sentinels
-from dm_jupyter.data.profile.sheet_cleaning import cleaning_of, missing_marks
+from dm_jupyter.data.profile.sheet_cleaning import ROWS_NAMED, cleaning_of, missing_marks
 from dm_jupyter.data.profile.sheet_layout import SEARCHED_ROWS, SheetPart, find_sheet_layout
 from dm_jupyter.data.profile.sheet_oddities import (
     OddCells,
@@ -252,7 +252,11 @@ def _part(
         is_hidden=extent.is_hidden,
         warnings=(*warnings, *table.warnings),
     )
-    return LoadedSheet(table, call if odd == Oddities() else None, frame, tuple(warnings))
+    if odd != Oddities():
+        return LoadedSheet(table)
+    steps = tuple(step for step in call.steps if not step.names_rows)
+    told = [warning for warning in warnings if not warning.startswith(ROWS_NAMED)]
+    return LoadedSheet(table, replace(call, steps=steps), frame, tuple(told))
 
 
 def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:

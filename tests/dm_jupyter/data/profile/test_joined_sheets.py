@@ -75,8 +75,9 @@ def test_periods_are_one_table(tmp_path, monkeypatch, series):
         {"2023": rows(0), "2024": [HEADER, ["R1", "bar", "many"], ["R2", "bar", "few"]]},
         {"2023": rows(0), "2024": [HEADER]},
         {"2023": [["a"], [1], [2]], "2024": [["a"], [3], [4]]},
+        {"2022": rows(0), "2023": rows(9), "2024": [["Receipt", "b"], ["R1", 2], ["R2", 3]]},
     ],
-    ids=["words", "places", "kinds", "numbers", "columns", "types", "empty", "one column"],
+    ids=["words", "places", "kinds", "numbers", "columns", "types", "empty", "one column", "third"],
 )
 def test_others_stay_apart(tmp_path, monkeypatch, sheets):
     profile = assert_load_code_agrees(written(tmp_path / "x.xlsx", sheets), monkeypatch)
@@ -117,12 +118,19 @@ def test_sheets_with_different_layouts_are_read_each_in_its_way(tmp_path, monkey
     assert table.sheets == ("2023", "2024", "2025")
     assert str(table.load_code).count("for sheet in") == 3
     assert "in '2024': text above the table is skipped: 'Our cafe'" in table.warnings
+    assert "df.loc" not in f"{table.load_code}{table.warnings}"  # rows lose their names
+
+
+def test_notes_below_a_sheet_are_left_out_and_told(tmp_path, monkeypatch):
+    sheets = {"2023": rows(0), "2024": [*rows(9), [], ["Source: our till. Checked in January."]]}
+    table = assert_load_code_agrees(written(tmp_path / "x.xlsx", sheets), monkeypatch).tables[0]
+    assert table.row_count == 12
+    assert [warning[:11] for warning in table.warnings] == ["in '2024': "]
 
 
 def test_too_many_layouts_stay_apart(tmp_path, monkeypatch):
     sheets = {
-        str(2020 + at): [*([f"Title {n}"] for n in range(at)), [], *rows(9 * at)] if at else rows(0)
-        for at in range(5)
+        str(2020 + at): [*([f"Title {n}"] for n in range(at)), [], *rows(9 * at)] for at in range(5)
     }
     profile = assert_load_code_agrees(written(tmp_path / "x.xlsx", sheets), monkeypatch)
     assert names(profile) == list(sheets)
