@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Literal
 
 import pandas as pd
@@ -114,6 +115,8 @@ def conversion_step(
     """
     changes = _changes(form)
     errors: Literal["coerce", "raise"] = "coerce" if coerces else "raise"
+    sizes = {unit: _plain(factor) for unit, factor in form.factors}
+    pattern = rf"({'|'.join(map(_escaped, sorted(sizes, key=len, reverse=True)))})\W*$"
 
     def run(frame: pd.DataFrame) -> pd.DataFrame:
         frame = frame.copy()
@@ -123,7 +126,10 @@ def conversion_step(
                 texts = change.apply(texts)
             if keeps and changes:
                 texts = texts.where(texts.notna(), frame[name])
-            frame[name] = pd.to_numeric(texts, errors=errors)
+            numbers = pd.to_numeric(texts, errors=errors)
+            if sizes:
+                numbers = numbers * frame[name].str.extract(pattern)[0].map(sizes)
+            frame[name] = numbers
         return frame
 
     one = len(names) == 1
@@ -135,8 +141,18 @@ def conversion_step(
         lines.append(f"{indent}texts = {chain}")
         chain = f"texts.where(texts.notna(), {column})"
     more = ', errors="coerce"' if coerces else ""
-    lines.append(f"{indent}{column} = pd.to_numeric({chain}{more})")
+    if sizes:
+        extracted = f'{column}.str.extract(r"{pattern}")[0].map({literal(sizes)})'
+        lines.append(f"{indent}factors = {extracted}")
+        more += ") * factors"
+    else:
+        more += ")"
+    lines.append(f"{indent}{column} = pd.to_numeric({chain}{more}")
     return FrameStep("\n".join(lines), run)
+
+
+def _plain(factor: Decimal) -> int | float:
+    return int(factor) if factor == factor.to_integral() else float(factor)
 
 
 def first_difference(

@@ -31,6 +31,20 @@ text of each form is parsed."""
 _MOST_FORMS = 20_000
 """Most forms of a column; texts of further forms are parsed one by one."""
 _SAME_MONEY = {"€": "EUR", "£": "GBP"}
+_SIZES = {
+    unit: (quantity, Decimal(size))
+    for quantity, units in {
+        "length": "mm 0.001, cm 0.01, dm 0.1, m 1, km 1000",
+        "mass": "mg 0.001, g 1, kg 1000, t 1000000",
+        "volume": "ml 0.001, cl 0.01, dl 0.1, l 1, L 1, hl 100",
+        "time": "s 1, sec 1, min 60, mins 60, h 3600, hr 3600, hrs 3600",
+        "power": "W 1, kW 1000, MW 1000000, GW 1000000000",
+        "energy": "Wh 1, kWh 1000, MWh 1000000, GWh 1000000000",
+    }.items()
+    for unit, size in (pair.split() for pair in units.split(", "))
+}
+"""Units with one meaning: their quantity, and their size in its smallest whole unit.
+Bytes are left out, because a kilobyte is 1,000 or 1,024 of them."""
 
 
 class NumberKind(Enum):
@@ -71,6 +85,8 @@ class NumberFormat:
     """The one currency; empty if there is none."""
     unit: str = ""
     """The one unit, possibly `%`; empty if there is none."""
+    factors: tuple[tuple[str, Decimal], ...] = ()
+    """Units with the factors that turn their numbers into the one unit; empty if it is alone."""
 
     @property
     def is_plain(self) -> bool:
@@ -93,7 +109,11 @@ class NumberFormat:
             for decimal, grouping in number.readings
         ):
             return None
-        return number.value(self.decimal, self.grouping)
+        value = number.value(self.decimal, self.grouping)
+        if not self.factors or not value:
+            return value
+        factor = dict(self.factors).get(number.unit)
+        return None if factor is None else value * factor
 
 
 class NumberInference:
@@ -111,6 +131,7 @@ class NumberInference:
         """Possible readings, with an example of each."""
         self.currencies: dict[str, str] = {}
         self.units: dict[str, str] = {}
+        self._unit_counts: Counter[str] = Counter()
         self.has_bare = False
         """Whether a number other than zero without currency and unit was seen."""
         self.example = ""
@@ -173,6 +194,8 @@ class NumberInference:
         for sign, seen in ((number.currency, self.currencies), (number.unit, self.units)):
             if sign and len(seen) < _REMEMBERED:
                 seen.setdefault(_SAME_MONEY.get(sign, sign), text)
+        if number.unit in self.units:
+            self._unit_counts[number.unit] += count
         is_zero = not number.body.strip("0.,")
         self.has_bare |= not (number.currency or number.unit or is_zero)
         parts = self._parts
@@ -283,13 +306,26 @@ class NumberInference:
         if self.units.keys() & ARROWS:
             return "arrows that can mean a minus, a rise or a fall,"
         is_percent = bool(self.units.keys() & PERCENT)
-        if len(self.units) > 1 or (self.units and self.currencies):
+        if (len(self.units) > 1 and not self.factors()) or (self.units and self.currencies):
             return "units"
         if self.units and self.has_bare:
             return "percentages and plain numbers" if is_percent else "units and plain numbers"
         if self.units.keys() & MAGNITUDES:
             return "words for a factor"
         return ""
+
+    def factors(self) -> tuple[tuple[str, Decimal], ...]:
+        """Return each unit with the factor that turns it into the most frequent one.
+
+        Empty if there is one unit, or the units are not known to measure the same quantity.
+        """
+        units = self._unit_counts
+        if len(units) < 2 or len(self.units) >= _REMEMBERED or self.has_bare:
+            return ()
+        if len({_SIZES[unit][0] if unit in _SIZES else unit for unit in units}) > 1:
+            return ()
+        _, whole = _SIZES[units.most_common(1)[0][0]]
+        return tuple((unit, _SIZES[unit][1] / whole) for unit in sorted(units))
 
     def format(self, decimal: str, grouping: str) -> NumberFormat:
         """Return the format for one of the remaining readings."""
@@ -300,7 +336,8 @@ class NumberInference:
             **parts,
             is_wide=self._is_wide,
             currency=next(iter(self.currencies), ""),
-            unit=next(iter(self.units), ""),
+            unit=next((unit for unit, _ in self._unit_counts.most_common(1)), ""),
+            factors=self.factors(),
         )
 
     def examples(self) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -372,6 +373,8 @@ def _conversion_note(column: NumberColumn) -> str:
         words.append("in per cent, not divided by 100" if form.unit == "%" else "in per mille")
     elif form.currency or form.unit:
         words.append(f"in {form.currency or form.unit}")
+    if others := [unit for unit, factor in form.factors if factor != 1]:
+        words.append(f"{' and '.join(others)} converted")
     if form.currency and seen.has_bare:
         words.append("some values without the currency")
     if column.reason:
@@ -423,15 +426,19 @@ def _is_verified(column: NumberColumn, frame: pd.DataFrame) -> bool:
 
 
 def _remark(column: NumberColumn) -> str:
-    example = column.inference.example
-    value = column.form.value(example)
-    shown = f"{float(value):.15g}" if value is not None else ""
     unit = {"%": "per cent stays per cent: ", "‰": "per mille stays per mille: "}
-    text = f"{unit.get(column.form.unit, '')}{example!r} becomes {shown}"
+    example = column.inference.example
+    told = [column.inference.units[one] for one, _ in column.form.factors] or [example]
+    shown = ", ".join(f"{text!r} becomes {_shown(column.form.value(text))}" for text in told)
+    text = f"{unit.get(column.form.unit, '')}{shown}"
     if column.inference.missing:
         words = ", ".join(map(repr, list(column.inference.missing)[:_NAMED_WORDS]))
         text += f"; {words} NaN"
     return text
+
+
+def _shown(value: Decimal | None) -> str:
+    return f"{float(value):.15g}" if value is not None else ""
 
 
 def with_text(call: ReadCall, labels: Iterable[Any]) -> ReadCall:

@@ -52,6 +52,16 @@ def test_a_format_that_begins_late_in_a_large_file_is_read(tmp_path, monkeypatch
     assert (amount.dtype, amount.maximum, share.maximum) == ("int64", 1_234_567, 49.5)
 
 
+def test_a_unit_that_begins_late_in_a_large_file_is_converted(tmp_path, monkeypatch):
+    times = [f"{1 + i % 90} min" for i in range(ROWS)]
+    times[-1] = "1.5 h"
+    path = large_csv(tmp_path / "x.csv", time=times)
+    table = assert_load_code_agrees(path, monkeypatch).tables[0]
+    frame = loaded(tmp_path, table, monkeypatch)
+    assert frame["time"].tolist() == [*(1 + i % 90 for i in range(ROWS - 1)), 90]
+    assert (table.columns[0].dtype, table.columns[0].maximum) == ("float64", 90)
+
+
 @pytest.mark.slow
 def test_a_number_in_another_format_late_in_a_large_file_keeps_its_column_text(tmp_path):
     amounts = [f"{1 + i % 9}.{i % 1000:03d},50" for i in range(ROWS)]

@@ -48,6 +48,8 @@ def read(folder: Path, content: str, monkeypatch: Any) -> tuple[pd.DataFrame, Fi
         (["20 km/h", "1,5 km/h"], [20, 1.5]),
         (["٣٫٥", "١٢"], [3.5, 12]),
         (["$1.5", "n/a"], [1.5, None]),
+        (["5 kg", "600 g"], [5, 0.6]),
+        (["−1.500 m", "2,5 km"], [-1500, 2500]),
     ],
 )
 def test_a_format_is_read_beside_dates_and_text(tmp_path, monkeypatch, texts, numbers):
@@ -66,7 +68,11 @@ def test_a_format_is_read_beside_dates_and_text(tmp_path, monkeypatch, texts, nu
         (["1.234", "5.678"], "'1.234' can be 1.234 or 1234"),
         (["EUR 3.000", "EUR 4.000"], "'EUR 3.000' can be 3.000 or 3000"),
         (["$5", "€6"], "mixes currencies"),
-        (["5 kg", "6 g"], "mixes units"),
+        (["5 kg", "6 m"], "mixes units"),
+        (["5 KB", "6 MB"], "mixes units"),
+        (["5 kg", "6 g", "7"], "mixes units"),
+        (["5 kg", "6 g", "$7"], "mixes units"),
+        (["5 kg", "6 g", "0"], "no code was found that reads each of them"),
         (["5%", "6"], "mixes percentages and plain numbers"),
         (["2 Mio", "3 Mio"], "mixes words for a factor"),
         (["1.234,5", "1,234.5"], "mixes number formats"),
@@ -82,6 +88,33 @@ def test_what_cannot_be_decided_is_named_and_left(tmp_path, monkeypatch, texts, 
     frame, profile = read(tmp_path, "v;t\n" + "".join(f"{t};x\n" for t in texts), monkeypatch)
     assert words in said(profile)
     assert frame["v"].tolist() == texts
+
+
+def test_units_of_one_quantity_become_the_most_frequent_one(tmp_path, monkeypatch):
+    texts = ["90 min", "1.5 h", "45 min", "-", "2 h", "30 min"]
+    frame, profile = read(tmp_path, "v;t\n" + "".join(f"{t};x\n" for t in texts), monkeypatch)
+    assert frame["v"].tolist() == pytest.approx([90, 90, 45, float("nan"), 120, 30], nan_ok=True)
+    code = str(profile.tables[0].load_code)
+    assert "# '1.5 h' becomes 90, '90 min' becomes 90; '-' NaN" in code
+    assert '.map({"h": 60, "min": 1})' in code
+    assert "in min; h converted" in str(profile.tables[0].columns[0].note)
+
+
+def test_units_of_several_columns_are_converted_alike(tmp_path, monkeypatch):
+    rows = "".join(f"{n} m;{n} m;x\n{n} km;{n}.5 km;x\n{n} km;{n} km;x\n" for n in (1, 2))
+    frame, profile = read(tmp_path, f"a;b;t\n{rows}", monkeypatch)
+    assert frame["a"].tolist() == pytest.approx([0.001, 1, 1, 0.002, 2, 2])
+    assert frame["b"].tolist() == pytest.approx([0.001, 1.5, 1, 0.002, 2.5, 2])
+
+
+def test_units_in_a_sheet(tmp_path, monkeypatch):
+    book = openpyxl.Workbook()
+    for row in (["v", "t"], ["5 ml", "a"], ["2 l", "b"], ["7.5 ml", "c"], [None, "d"]):
+        book.active.append(row)
+    book.save(tmp_path / "x.xlsx")
+    profile = assert_load_code_agrees(tmp_path / "x.xlsx", monkeypatch)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame["v"].tolist() == pytest.approx([5, 2000, 7.5, float("nan")], nan_ok=True)
 
 
 @pytest.mark.parametrize(
