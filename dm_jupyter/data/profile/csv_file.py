@@ -36,6 +36,7 @@ from dm_jupyter.data.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.sentinels import shared_marks, with_na_codes, with_sentinels
 from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.spellings import with_one_spelling
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_pass import Deadline, noted
 
@@ -185,8 +186,11 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     sentinels = with_sentinels(frame)
     frame = sentinels.finish(frame)
     named = with_month_dates(frame)
-    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps))
     frame = named.finish(frame)
+    spelt, respelt = with_one_spelling(frame)
+    for step in spelt:
+        frame = step.run(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps, *spelt))
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
@@ -203,6 +207,7 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
             *warnings,
             *numbers.warnings,
             *sentinels.warnings,
+            *respelt,
             *suspicions.warnings,
             *repeats_warning(frame, columns),
         ),

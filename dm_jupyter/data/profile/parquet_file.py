@@ -27,6 +27,7 @@ from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfi
 from dm_jupyter.data.profile.number_plan import number_plan
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.source import Source
+from dm_jupyter.data.profile.spellings import with_one_spelling
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_pass import Deadline, LookedAt, in_pieces, large_table, table_of
 
@@ -79,6 +80,9 @@ def _opened(source: Source) -> pq.ParquetFile:
 def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
     numbers = number_plan(frame)
     frame = numbers.finish(frame)
+    spelt, respelt = with_one_spelling(frame)
+    for step in spelt:
+        frame = step.run(frame)
     suspicions = suspicions_of(frame)
     columns = tuple(
         replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
@@ -89,9 +93,14 @@ def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
         len(frame),
         columns,
         sample_rows(frame),
-        replace(call, steps=numbers.steps).source(name),
+        replace(call, steps=(*numbers.steps, *spelt)).source(name),
         key=paired_key(frame, columns),
-        warnings=(*numbers.warnings, *suspicions.warnings, *repeats_warning(frame, columns)),
+        warnings=(
+            *numbers.warnings,
+            *respelt,
+            *suspicions.warnings,
+            *repeats_warning(frame, columns),
+        ),
     )
 
 

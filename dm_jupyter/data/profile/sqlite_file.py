@@ -25,7 +25,8 @@ from dm_jupyter.data.profile.model import (
     TableProfile,
 )
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.sql_names import always_quoted
+from dm_jupyter.data.profile.spellings import other_spellings
+from dm_jupyter.data.profile.sql_names import always_quoted, quoted_name
 from dm_jupyter.data.profile.values import MOST_VALUES, VALUE_CHARS, indexed
 
 __all__ = ["profile_sqlite"]
@@ -186,7 +187,21 @@ def _with_scan(connection: sqlite3.Connection, table: TableProfile, ends: float)
     except sqlite3.OperationalError:  # time is up, or a sort did not fit onto the disk
         told = "too large to scan in time: ranges and frequent values are missing"
         return replace(table, columns=tuple(columns), warnings=(*table.warnings, told))
-    return replace(table, columns=tuple(columns))
+    spelt = tuple(filter(None, map(_spellings, columns)))
+    return replace(table, columns=tuple(columns), warnings=(*table.warnings, *spelt))
+
+
+def _spellings(column: ColumnProfile) -> str:
+    """Return the warning about labels that differ in case or blanks alone; "" if none do."""
+    changes = other_spellings(column.values) if column.unique == len(column.values) else {}
+    if not changes:
+        return ""
+    other, rule = next(iter(changes.items()))
+    name = quoted_name(column.name)
+    return (
+        f"{name} spells labels in several ways, such as {rule!r} and {other!r}: "
+        f"compare lower(trim({name}))"
+    )
 
 
 def _told(error: sqlite3.OperationalError) -> tuple[str, ...]:

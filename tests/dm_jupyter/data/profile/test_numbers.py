@@ -102,7 +102,7 @@ def test_units_of_one_quantity_become_the_most_frequent_one(tmp_path, monkeypatc
 
 def test_units_of_several_columns_are_converted_alike(tmp_path, monkeypatch):
     rows = "".join(f"{n} m;{n} m;x\n{n} km;{n}.5 km;x\n{n} km;{n} km;x\n" for n in (1, 2))
-    frame, profile = read(tmp_path, f"a;b;t\n{rows}", monkeypatch)
+    frame, _ = read(tmp_path, f"a;b;t\n{rows}", monkeypatch)
     assert frame["a"].tolist() == pytest.approx([0.001, 1, 1, 0.002, 2, 2])
     assert frame["b"].tolist() == pytest.approx([0.001, 1.5, 1, 0.002, 2.5, 2])
 
