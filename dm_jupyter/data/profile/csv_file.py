@@ -36,9 +36,9 @@ from dm_jupyter.data.profile.number_plan import NumberPlan, csv_numbers
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.sentinels import shared_marks, with_na_codes, with_sentinels
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.spellings import with_one_spelling
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_pass import Deadline, noted
+from dm_jupyter.data.profile.text_columns import unified_texts
 
 __all__ = ["profile_csv"]
 
@@ -187,10 +187,8 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
     frame = sentinels.finish(frame)
     named = with_month_dates(frame)
     frame = named.finish(frame)
-    spelt, respelt = with_one_spelling(frame)
-    for step in spelt:
-        frame = step.run(frame)
-    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps, *spelt))
+    frame, unified, unifying = unified_texts(frame)
+    call = replace(call, steps=(*call.steps, *sentinels.steps, *named.steps, *unified))
     suspicions = suspicions_of(frame)
     if suspicions.day_first:
         frame, call, more = _with_dates(source.path, call, frame, suspicions.day_first)
@@ -207,7 +205,7 @@ def _table(source: Source, call: ReadCall) -> TableProfile:
             *warnings,
             *numbers.warnings,
             *sentinels.warnings,
-            *respelt,
+            *unifying,
             *suspicions.warnings,
             *repeats_warning(frame, columns),
         ),

@@ -27,9 +27,9 @@ from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfi
 from dm_jupyter.data.profile.number_plan import number_plan
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.spellings import with_one_spelling
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_pass import Deadline, LookedAt, in_pieces, large_table, table_of
+from dm_jupyter.data.profile.text_columns import unified_texts
 
 __all__ = ["profile_arrow", "profile_parquet"]
 
@@ -80,9 +80,7 @@ def _opened(source: Source) -> pq.ParquetFile:
 def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
     numbers = number_plan(frame)
     frame = numbers.finish(frame)
-    spelt, respelt = with_one_spelling(frame)
-    for step in spelt:
-        frame = step.run(frame)
+    frame, unified, unifying = unified_texts(frame)
     suspicions = suspicions_of(frame)
     columns = tuple(
         replace(column, note=numbers.notes.get(position) or suspicions.notes.get(position))
@@ -93,11 +91,11 @@ def _described(frame: pd.DataFrame, call: ReadCall, name: str) -> TableProfile:
         len(frame),
         columns,
         sample_rows(frame),
-        replace(call, steps=(*numbers.steps, *spelt)).source(name),
+        replace(call, steps=(*numbers.steps, *unified)).source(name),
         key=paired_key(frame, columns),
         warnings=(
             *numbers.warnings,
-            *respelt,
+            *unifying,
             *suspicions.warnings,
             *repeats_warning(frame, columns),
         ),

@@ -25,8 +25,8 @@ from dm_jupyter.data.profile.model import (
     TableProfile,
 )
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.spellings import other_spellings
 from dm_jupyter.data.profile.sql_names import always_quoted, quoted_name
+from dm_jupyter.data.profile.text_columns import other_spellings
 from dm_jupyter.data.profile.values import MOST_VALUES, VALUE_CHARS, indexed
 
 __all__ = ["profile_sqlite"]

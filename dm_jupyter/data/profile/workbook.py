@@ -37,9 +37,9 @@ from dm_jupyter.data.profile.sheet_oddities import (
     with_oddities,
 )
 from dm_jupyter.data.profile.source import Source
-from dm_jupyter.data.profile.spellings import with_one_spelling
 from dm_jupyter.data.profile.suspicion import suspicions_of
 from dm_jupyter.data.profile.table_layout import breaks_warning, grid_of_values
+from dm_jupyter.data.profile.text_columns import unified_texts
 from dm_jupyter.data.profile.workbook_scan import (
     Merge,
     SheetExtent,
@@ -305,9 +305,7 @@ def _described(
     frame = sentinels.finish(frame)
     named = with_month_dates(frame)
     frame = named.finish(frame)
-    spelt, respelt = with_one_spelling(frame)
-    for step in spelt:
-        frame = step.run(frame)
+    frame, unified, unifying = unified_texts(frame)
     suspicions = suspicions_of(frame)
     notes = {**suspicions.notes, **named.notes, **numbers.notes}
     columns = tuple(
@@ -315,8 +313,8 @@ def _described(
         for position, column in enumerate(profile_columns(frame))
     )
     columns = with_oddities(columns, odd or Oddities(), unsure_dates(frame))
-    steps = (*numbers.steps, *sentinels.steps, *named.steps, *spelt)
-    told = [*numbers.warnings, *sentinels.warnings, *respelt, *suspicions.warnings]
+    steps = (*numbers.steps, *sentinels.steps, *named.steps, *unified)
+    told = [*numbers.warnings, *sentinels.warnings, *unifying, *suspicions.warnings]
     return TableProfile(
         "",
         len(frame),

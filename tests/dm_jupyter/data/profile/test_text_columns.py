@@ -1,4 +1,4 @@
-"""Labels that differ only in case or blanks are made alike, where that is sure."""
+"""Dates of several formats and labels of several spellings are made alike, where that is sure."""
 
 from __future__ import annotations
 
@@ -88,3 +88,38 @@ def test_a_database_is_only_told_of(tmp_path):
     text = render(profile_file(tmp_path / "x.sqlite"))
     told = "warning: kind spells labels in several ways, such as 'storm' and ' storm': compare"
     assert f"{told} lower(trim(kind))" in text
+
+
+@pytest.mark.parametrize(
+    ("texts", "days"),
+    [
+        (["2024-01-11", "18.03.2023", "2023-06-02", "01.02.2024"], [11, 18, 2, 1]),
+        (["2022-05-03", "20 April 2022", "3 May 2021", "2022-02-25"], [3, 20, 3, 25]),
+        (["03/04/2024", "13/04/2024", "2024-04-03", "-"], [3, 13, 3, None]),
+        (["04/03/2024", "04/13/2024", "March 5, 2024", "2024/04/03"], [3, 13, 5, 3]),
+    ],
+)
+def test_dates_of_several_formats_are_read(tmp_path, monkeypatch, texts, days):
+    (tmp_path / "x.csv").write_text("day;n\n" + "".join(f"{text};1\n" for text in texts))
+    profile = assert_load_code_agrees(tmp_path / "x.csv", monkeypatch)
+    read_days = loaded(tmp_path, profile.tables[0], monkeypatch)["day"]
+    assert [None if pd.isna(day) else day.day for day in read_days] == days
+    assert profile.tables[0].columns[0].dtype.startswith("datetime64")
+    assert "dates in 'day' have" in said(profile)
+    assert "mixes date formats" not in said(profile)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["03/04/2024", "04/05/2024", "2024-04-03", "2024-04-05"],
+        ["13/04/2024", "04/13/2024", "2024-04-03", "2024-04-05"],
+        ["2024-01-11", "18.03.2023", "45000", "2024-01-12"],
+    ],
+    ids=["day or month first", "both", "a number"],
+)
+def test_dates_that_are_not_sure_stay_text(tmp_path, monkeypatch, texts):
+    (tmp_path / "x.csv").write_text("day;n\n" + "".join(f"{text};a\n" for text in texts))
+    profile = assert_load_code_agrees(tmp_path / "x.csv", monkeypatch)
+    assert loaded(tmp_path, profile.tables[0], monkeypatch)["day"].tolist() == texts
+    assert "mixes date formats" in said(profile)
