@@ -220,7 +220,7 @@ _ANALYST: Final = replace(
         licence="Apache-2.0",
         file_name="qwen2.5-coder-1.5b-analyst.gguf",
         size_bytes=9_259_200,
-        sha256="965308774c022e41931dd515e9a0df1e0bb67b2260511c7ae197138bde7b887e",
+        sha256="5cf4386f7812564ff6c5f0f8b442d5d10addb69a2a89650dab47bcbf0ad9133f",
         path=Path(__file__).with_name("analyst") / "qwen2.5-coder-1.5b-analyst.gguf",
     ),
 )
