@@ -19,6 +19,7 @@ from dm_jupyter.data.profile.columns import (
 )
 from dm_jupyter.data.profile.csv_call import csv_call, is_padded, layout_warnings, with_columns
 from dm_jupyter.data.profile.csv_layout import CsvLayout, find_layout
+from dm_jupyter.data.profile.csv_numbers import csv_numbers
 from dm_jupyter.data.profile.csv_rows import RowScan, scan_rows
 from dm_jupyter.data.profile.csv_stream import (
     FirstRows,
@@ -32,7 +33,7 @@ from dm_jupyter.data.profile.faults import attempted, reading
 from dm_jupyter.data.profile.frame_steps import STRIP_TEXT
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile, TableProfile
 from dm_jupyter.data.profile.month_names import with_month_dates
-from dm_jupyter.data.profile.number_plan import NumberPlan, csv_numbers
+from dm_jupyter.data.profile.number_plan import NumberPlan
 from dm_jupyter.data.profile.read_call import ReadCall, plain_table
 from dm_jupyter.data.profile.sentinels import shared_marks, with_na_codes, with_sentinels
 from dm_jupyter.data.profile.source import Source

@@ -14,10 +14,11 @@ from pandas.errors import ParserError
 
 from dm_jupyter.data.profile.column_facts import ColumnFacts
 from dm_jupyter.data.profile.columns import TableFacts
+from dm_jupyter.data.profile.csv_numbers import with_text
 from dm_jupyter.data.profile.frame_steps import FrameStep
 from dm_jupyter.data.profile.model import TableProfile
 from dm_jupyter.data.profile.number_inference import NumberKind
-from dm_jupyter.data.profile.number_plan import NumberPlan, with_text
+from dm_jupyter.data.profile.number_plan import NumberPlan
 from dm_jupyter.data.profile.number_stream import NumberStream
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.sentinels import Sentinels

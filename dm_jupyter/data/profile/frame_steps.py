@@ -36,8 +36,8 @@ class FrameStep:
     """The code that changes `df`."""
     run: Callable[[pd.DataFrame], pd.DataFrame]
     """Function that returns the changed frame; the given one may change with it."""
-    names_rows: bool = False
-    """Whether it gives names to the rows, which are lost when frames are joined."""
+    names_rows: str = ""
+    """The column whose values name the rows, which is lost when frames are joined; mostly none."""
 
 
 def _renamed(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def name_rows(column: str) -> FrameStep:
     def run(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.set_axis(frame[column].to_numpy(), axis="index")
 
-    return FrameStep(f"df.index = df[{text_literal(column)}].to_numpy()", run, names_rows=True)
+    return FrameStep(f"df.index = df[{text_literal(column)}].to_numpy()", run, column)
 
 
 def fill_down(names: Sequence[str]) -> FrameStep:

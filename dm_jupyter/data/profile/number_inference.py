@@ -322,7 +322,7 @@ class NumberInference:
         units = self._unit_counts
         if len(units) < 2 or len(self.units) >= _REMEMBERED or self.has_bare:
             return ()
-        if len({_SIZES[unit][0] if unit in _SIZES else unit for unit in units}) > 1:
+        if not units.keys() <= _SIZES.keys() or len({_SIZES[unit][0] for unit in units}) > 1:
             return ()
         _, whole = _SIZES[units.most_common(1)[0][0]]
         return tuple((unit, _SIZES[unit][1] / whole) for unit in sorted(units))

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -21,21 +20,20 @@ from dm_jupyter.data.profile.literals import literal
 from dm_jupyter.data.profile.number_code import conversion_step, first_difference
 from dm_jupyter.data.profile.number_inference import NumberFormat, NumberInference, NumberKind
 from dm_jupyter.data.profile.numbers import PERCENT, SeparatorStyle
-from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.suspicion import is_text
 
 __all__ = [
     "MOST_COLUMNS",
+    "READ_KINDS",
     "NumberColumn",
     "NumberPlan",
-    "csv_numbers",
     "number_plan",
     "texts_read_as_numbers",
-    "with_text",
 ]
 
 _DATE_TEXTS = 2000
-_READ = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
+READ_KINDS = frozenset({NumberKind.PLAIN, NumberKind.FORMATTED})
+"""Kinds whose texts are all read as numbers."""
 _COMMAS: SeparatorStyle = ("", ",")
 """Commas between thousands, and no decimal sign."""
 _NAMED_WORDS = 3
@@ -79,7 +77,7 @@ class NumberColumn:
         if kind is NumberKind.CODE and _is_part_of_time(label, texts):
             kind, reason = NumberKind.PLAIN, ""
         column = cls(label, position, inference, kind, reason, keeps=inference.native > 0)
-        if kind in _READ:
+        if kind in READ_KINDS:
             column.form = inference.format(*inference.readings_left()[0])
         return column
 
@@ -153,7 +151,7 @@ def number_plan(
         or (column.kind is NumberKind.PLAIN and (column.inference.missing or not reads_plain))
     ]
     plan.steps = tuple(_steps(plan, frame, converted))
-    plan.converted = [column for column in converted if column.kind in _READ]
+    plan.converted = [column for column in converted if column.kind in READ_KINDS]
     if frame.shape[1] > MOST_COLUMNS:
         plan.warnings.append(
             f"number formats and codes were looked for in the first {MOST_COLUMNS:,} columns alone"
@@ -174,35 +172,6 @@ def texts_read_as_numbers(frame: pd.DataFrame, texts: pd.DataFrame) -> list[Any]
         for column in _columns(texts)
         if column.kind in kinds and types.is_numeric_dtype(frame.iloc[:, column.position].dtype)
     ]
-
-
-def csv_numbers(path: Path, call: ReadCall, limit: dict[str, int]) -> tuple[ReadCall, NumberPlan]:
-    """Return the call that reads every number column of a csv file correctly, and its plan.
-
-    pandas' own `decimal`, `thousands` and `na_values` are used if they read every number correctly
-    and change no other column. Otherwise the columns in question are read as text and converted.
-
-    Args:
-        path: path of the file.
-        call: the call that reads the file.
-        limit: `nrows` for a file of which only the start is read. The call then has no steps for
-            numbers, and no thousands sign: pandas drops it from any number, also from one in
-            another format further on.
-    """
-    texts = call.run(path, **limit, dtype=str)
-    separator = str(dict(call.arguments).get("sep") or ",")
-    plan = number_plan(texts, separator=separator, reads_plain=True)
-    for native in _native_calls(call, plan):
-        if limit and "thousands" in dict(native.arguments):
-            continue
-        if _is_right(native.run(path, **limit), texts, plan.columns):
-            told = (c for c in plan.columns if c.reason or c.inference.missing)
-            codes = (c for c in plan.columns if c.kind is NumberKind.CODE)
-            reasons = {c.position for c in (*told, *codes)}
-            notes = {at: note for at, note in plan.notes.items() if at in reasons}
-            return native, replace(plan, steps=(), notes=notes, converted=[])
-    call = call if limit else replace(call, steps=(*call.steps, *plan.steps))
-    return with_text(call, plan.text_columns), plan
 
 
 def _columns(frame: pd.DataFrame) -> list[NumberColumn]:
@@ -248,7 +217,7 @@ def _settle(columns: list[NumberColumn], separator: str) -> None:
         ):
             _choose(column, _COMMAS)
             column.reason = f"as values without it tell, such as {small!r}"
-    shown = [column.form for column in columns if column.kind in _READ]
+    shown = [column.form for column in columns if column.kind in READ_KINDS]
     for column in columns:
         if column.kind is not NumberKind.AMBIGUOUS:
             continue
@@ -439,62 +408,3 @@ def _remark(column: NumberColumn) -> str:
 
 def _shown(value: Decimal | None) -> str:
     return f"{float(value):.15g}" if value is not None else ""
-
-
-def with_text(call: ReadCall, labels: Iterable[Any]) -> ReadCall:
-    """Return the call that also reads these columns as text."""
-    known = dict(call.arguments).get("dtype") or {}
-    return call.with_arguments(dtype={**known, **dict.fromkeys(labels, str)} or None)
-
-
-def _native_calls(call: ReadCall, plan: NumberPlan) -> list[ReadCall]:
-    """Return the call with pandas' own signs, if one pair of signs fits."""
-    simple = [c for c in plan.columns if c.kind is NumberKind.FORMATTED and _is_simple(c, c.form)]
-    decimals = {c.form.decimal for c in simple} - {""}
-    groupings = {c.form.grouping for c in simple} - {""}
-    missing = [c for c in plan.columns if c.kind is NumberKind.PLAIN and c.inference.missing]
-    read = {c.label for c in [*simple, *missing]}
-    others = [label for label in plan.text_columns if label not in read]
-    formatted = [c for c in plan.columns if c.kind is NumberKind.FORMATTED]
-    words = {column.label: list(column.inference.missing) for column in missing}
-    known = dict(call.arguments).get("na_values") or {}
-    is_mixed = len(simple) < len(formatted) or len(decimals) > 1 or len(groupings) > 1
-    if not (simple or words) or is_mixed or not isinstance(known, dict):
-        return []
-    decimal, grouping = next(iter(decimals), "."), next(iter(groupings), None)
-    if decimal == grouping:
-        return []
-    native = call.with_arguments(
-        decimal=None if decimal == "." else decimal,
-        thousands=grouping,
-        na_values={**known, **words} or None,
-    )
-    return [with_text(native, others)]
-
-
-def _is_simple(column: NumberColumn, form: NumberFormat) -> bool:
-    is_ascii = form.grouping in {"", ",", ".", "'", " "} and form.spaces <= {form.grouping}
-    bare = replace(form, decimal="", grouping="", spaces=frozenset())
-    return (
-        is_ascii
-        and form.decimal in {"", ".", ","}
-        and bare.is_plain
-        and not column.inference.missing
-    )
-
-
-def _is_right(frame: pd.DataFrame, texts: pd.DataFrame, columns: list[NumberColumn]) -> bool:
-    """Return whether each number is what its text means, and no other column became numbers."""
-    if list(frame.columns) != list(texts.columns) or len(frame) != len(texts):
-        return False
-    for column in columns:
-        values, before = frame.iloc[:, column.position], texts.iloc[:, column.position]
-        if column.kind in _READ:
-            is_changed = first_difference(before, values, column.form) is not None
-        else:
-            is_number = types.is_numeric_dtype(values.dtype)
-            is_number = is_number and not types.is_bool_dtype(values.dtype)
-            is_changed = bool(is_number and before.notna().any())
-        if is_changed:
-            return False
-    return True

@@ -31,10 +31,7 @@ from dm_jupyter.data.profile.frame_steps import (
 from dm_jupyter.data.profile.suspicion import is_text
 from dm_jupyter.data.profile.workbook_scan import Merge
 
-__all__ = ["ROWS_NAMED", "Cleaning", "cleaning_of", "missing_marks"]
-
-ROWS_NAMED = "rows are named by"
-"""Beginning of the warning about the only step that changes no column."""
+__all__ = ["Cleaning", "cleaning_of", "missing_marks"]
 
 SECTION = "section"
 """Name of the column for headings that were between the rows."""
@@ -121,9 +118,7 @@ def cleaning_of(
         shown = ", ".join(map(repr, labels))
         found.warnings.append(f"labels that stand once for several rows are filled down: {shown}")
     if (found.steps or above > 1 or is_laid_out) and _names_rows(frame):
-        label = str(frame.columns[0])
-        _add(found, name_rows(label), frame)
-        found.warnings.append(f"{ROWS_NAMED} {label!r}: df.loc[label, column] is one figure")
+        _add(found, name_rows(str(frame.columns[0])), frame)
     return found
 
 

@@ -141,11 +141,11 @@ def _date_step(label: Any, formats: Sequence[str]) -> FrameStep:
 def _is_right(before: pd.Series[Any], after: pd.Series[Any], formats: Sequence[str]) -> bool:
     """Return whether each text became its date, and all else is missing."""
     for text, moment in zip(before.tolist(), after.tolist(), strict=True):
-        is_date = isinstance(text, str) and not is_missing_word(text)
-        meant = (
-            next(filter(None, (_date(text, form) for form in formats)), None) if is_date else None
-        )
-        if (pd.isna(moment) and meant is not None) or (not pd.isna(moment) and moment != meant):
+        dates = (_date(text, form) for form in formats if isinstance(text, str))
+        meant = next(filter(None, dates), None)
+        if pd.isna(moment) if meant is not None else not pd.isna(moment):
+            return False
+        if meant is not None and moment != meant:
             return False
     return True
 

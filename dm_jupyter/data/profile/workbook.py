@@ -26,7 +26,7 @@ from dm_jupyter.data.profile.month_names import with_month_dates
 from dm_jupyter.data.profile.number_plan import number_plan, texts_read_as_numbers
 from dm_jupyter.data.profile.read_call import ReadCall, numbers_rows, plain_table
 from dm_jupyter.data.profile.sentinels import with_na_codes, with_sentinels
-from dm_jupyter.data.profile.sheet_cleaning import ROWS_NAMED, cleaning_of, missing_marks
+from dm_jupyter.data.profile.sheet_cleaning import cleaning_of, missing_marks
 from dm_jupyter.data.profile.sheet_layout import SEARCHED_ROWS, SheetPart, find_sheet_layout
 from dm_jupyter.data.profile.sheet_oddities import (
     OddCells,
@@ -243,21 +243,27 @@ def _part(
     table = _described(frame, call.source(opened.source.name), limit is None, odd)
     if limit is not None and table.row_count == limit:
         rows = max(limit, extent.rows - part.above)
-        seen = f"number formats and codes were looked for in the first {limit:,} rows alone"
-        told.append(seen)
+        told.append(f"number formats and codes were looked for in the first {limit:,} rows alone")
         table = replace(table, row_count=rows, sampled_rows=limit)
     warnings += [*odd.warnings, *told]
     table = replace(
         table,
         name=extent.name,
         is_hidden=extent.is_hidden,
-        warnings=(*warnings, *table.warnings),
+        warnings=(*warnings, *_names_of_rows(call), *table.warnings),
     )
     if odd != Oddities():
         return LoadedSheet(table)
     steps = tuple(step for step in call.steps if not step.names_rows)
-    told = [warning for warning in warnings if not warning.startswith(ROWS_NAMED)]
-    return LoadedSheet(table, replace(call, steps=steps), frame, tuple(told))
+    return LoadedSheet(table, replace(call, steps=steps), frame, tuple(warnings))
+
+
+def _names_of_rows(call: ReadCall) -> list[str]:
+    return [
+        f"rows are named by {step.names_rows!r}: df.loc[label, column] is one figure"
+        for step in call.steps
+        if step.names_rows
+    ]
 
 
 def _part_call(book: pd.ExcelFile, call: ReadCall, part: SheetPart) -> ReadCall:
@@ -402,7 +408,7 @@ def _layout_warnings(part: SheetPart, extent: SheetExtent) -> list[str]:
 
 def _series_note(table: TableProfile) -> str:
     return (
-        f"the sheets {table.name} continue one another: the load code joins them, and "
+        f"the sheets {table.name!r} continue one another: the load code joins them, and "
         f"{table.columns[-1].name!r} has the name of each row's sheet"
     )
 

@@ -59,7 +59,7 @@ def test_periods_are_one_table(tmp_path, monkeypatch, series):
     assert frame["sheet"].nunique() == len(series)
     assert f"{len(series) + 1} sheets" in render(profile)
     assert profile.notes == (
-        f"the sheets {', '.join(series)} continue one another: the load code joins them, and "
+        f"the sheets {', '.join(series)!r} continue one another: the load code joins them, and "
         "'sheet' has the name of each row's sheet",
     )
 
@@ -84,6 +84,24 @@ def test_others_stay_apart(tmp_path, monkeypatch, sheets):
     assert names(profile) == list(sheets)
     assert not any(table.sheets for table in profile.tables)
     assert profile.notes == ()
+
+
+def test_a_hostile_name_stays_data(tmp_path, monkeypatch):
+    series = ['a"); df = 1; ("2023', 'a"); df = 1; ("2024']
+    sheets = {name: rows(100 * at) for at, name in enumerate(series)}
+    profile = assert_load_code_agrees(written(tmp_path / "x.xlsx", sheets), monkeypatch)
+    assert profile.tables[0].row_count == 12
+
+
+def test_german_amounts_in_all_sheets(tmp_path, monkeypatch):
+    sheets = {
+        year: [["Tag", "Betrag"], *([f"T{n}", f"1.{n}34,50 €"] for n in range(1, 5))]
+        for year in ("2023", "2024")
+    }
+    table = assert_load_code_agrees(written(tmp_path / "x.xlsx", sheets), monkeypatch).tables[0]
+    assert loaded(tmp_path, table, monkeypatch)["Betrag"].tolist() == [
+        1134.5, 1234.5, 1334.5, 1434.5, 1134.5, 1234.5, 1334.5, 1434.5,
+    ]  # fmt: skip
 
 
 def test_facts_are_those_of_all_rows(tmp_path, monkeypatch):

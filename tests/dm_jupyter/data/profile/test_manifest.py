@@ -75,7 +75,7 @@ def multi_sheet(profile: FileProfile) -> None:
     text = render(profile)
     assert "xlsx, 8 kB): 5 sheets" in text
     assert "Sheets 'Sales 2023, Sales 2024': 80 rows" in text
-    assert "the sheets Sales 2023, Sales 2024 continue one another" in text
+    assert "the sheets 'Sales 2023, Sales 2024' continue one another" in text
     assert "Sheet 'Chart': empty" in text
     assert "'lookup', hidden" in text
     assert "reads only the first" in text

@@ -70,6 +70,7 @@ def test_a_format_is_read_beside_dates_and_text(tmp_path, monkeypatch, texts, nu
         (["$5", "€6"], "mixes currencies"),
         (["5 kg", "6 m"], "mixes units"),
         (["5 KB", "6 MB"], "mixes units"),
+        (["5 length", "6 m"], "mixes units"),
         (["5 kg", "6 g", "7"], "mixes units"),
         (["5 kg", "6 g", "$7"], "mixes units"),
         (["5 kg", "6 g", "0"], "no code was found that reads each of them"),
