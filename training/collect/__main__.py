@@ -18,9 +18,12 @@ from contextlib import AsyncExitStack
 from itertools import chain
 from pathlib import Path
 
+from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.models.opening import open_policy
+from dm_jupyter.models.protocols import Urgency
 from dm_jupyter.search.tree import SearchSettings
 from kernel_sandbox.errors import SandboxError
 from training.collect.card import CollectedEvaluation, card_of, print_funnel, read_source
@@ -42,6 +45,7 @@ from training.collect.selecting import (
     in_one_dialect,
     shortest_of_equals,
 )
+from training.collect.wording import in_words
 from training.durable.folder import folder_lock
 from training.evaluate import evaluation_pool, run_evaluation
 from training.evaluation.arguments import (
@@ -80,9 +84,12 @@ def _parser() -> argparse.ArgumentParser:
     add("--also", type=Path, action="append", default=[], metavar="DIR",
         help="an earlier collection or evaluation whose runs are pooled; repeatable")  # fmt: skip
     add("--one-dialect", action="store_true",
-        help="write each run in one of the dialects, and corrections in all")  # fmt: skip
+        help="write each run in one of the dialects, and added runs in all")  # fmt: skip
     add("--corrections", action="store_true",
         help="add right runs after the failed cell of another try at the question")  # fmt: skip
+    add("--in-words", action="store_true",
+        help="add right runs as answers in words to questions without a form, which the model "
+        "writes")  # fmt: skip
     add("--unsolved", action="store_true",
         help="draw only at questions that no pooled run answers correctly")  # fmt: skip
     add("--no-draw", action="store_true", help="select among the runs that are there")
@@ -116,7 +123,7 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
         funnel = Funnel()
         sources, runs = await _examined(folders, items, arguments.dialects, funnel)
         log, at_once = out / "replays.jsonl", arguments.at_once
-        replayed = corrected = ReplayedRuns([], [])
+        replayed, variants = ReplayedRuns([], []), list[CollectedRun]()
         async with AsyncExitStack() as stack:
             if runs:
                 pool = await stack.enter_async_context(evaluation_pool(evaluation))
@@ -124,14 +131,13 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
                 replays = await stack.enter_async_context(opened)
                 replayed = await replayed_runs(runs, replays, log, at_once)
             balance = _balanced(replayed, arguments, funnel)
-            if arguments.corrections:
-                logs = (RecordLog(folder / _RECORDS).each() for folder in folders)
-                failed = failed_first_cells(chain.from_iterable(logs))
-                added = await corrections(balance.runs, failed, arguments.dialects)
-                corrected = await replayed_runs(added, replays, log, at_once)
-                _say_faults(corrected)
+            added = await _variants(balance.runs, folders, arguments)
+            for runs in added:
+                again = await replayed_runs(runs, replays, log, at_once)
+                _say_faults(again)
+                variants += again.same
         held = held_ids(balance.runs, arguments.held_share, arguments.seed)
-        selection = Selection(balance, held, corrected.same)
+        selection = Selection(balance, held, variants)
         _write(selection, sources, items, arguments, funnel)
 
 
@@ -196,6 +202,28 @@ def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation
             )
 
 
+async def _variants(
+    runs: Sequence[CollectedRun], folders: Sequence[Path], arguments: argparse.Namespace
+) -> list[list[CollectedRun]]:
+    """Return the variants of right runs that were asked for, a list of each kind."""
+    added = []
+    if arguments.corrections:
+        logs = (RecordLog(folder / _RECORDS).each() for folder in folders)
+        failed = failed_first_cells(chain.from_iterable(logs))
+        added.append(await corrections(runs, failed, arguments.dialects))
+    if arguments.in_words:
+        given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
+        opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
+        replies, dialects, at_once = (
+            arguments.out / "replies",
+            arguments.dialects,
+            arguments.at_once,
+        )
+        async with opening as policy:
+            added.append(await in_words(runs, policy, replies, dialects, at_once))
+    return added
+
+
 def _balanced(replayed: ReplayedRuns, arguments: argparse.Namespace, funnel: Funnel) -> Balance:
     """Return the selected runs; print the funnel.
 
@@ -231,7 +259,7 @@ def _write(
     """Write the dataset and its card."""
     runs = selection.balance.runs
     once = in_one_dialect(runs, arguments.seed) if arguments.one_dialect else runs
-    written = [*once, *selection.corrections]
+    written = [*once, *selection.variants]
     files = dataset_files(written, selection.held, arguments.dialects)
     metadata = [items[run.record.id].task.metadata for run in selection.balance.runs]
     licences = Counter(str(one.get("licence") or "not stated") for one in metadata)

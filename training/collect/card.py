@@ -12,13 +12,21 @@ from statistics import mean, median
 from typing import Any
 
 from training.collect.dataset import DatasetFile
-from training.collect.examining import STAGES, CollectedRun, Funnel
+from training.collect.examining import STAGES, CollectedRun, Funnel, Variant
 from training.collect.selecting import Selection
 
 __all__ = ["CollectedEvaluation", "card_of", "print_funnel", "read_source"]
 
 _SHOWN = 12
 """Digits of a hash shown in a table."""
+_ADDED: Mapping[Variant, str] = {
+    "corrected": "Corrections added: {}. Each is a right run that begins with the failed cell of "
+    "another try at the question. It was run again with that cell, and only what follows it is "
+    "learned.",
+    "in words": "Answers in words added: {}. Each is a right run without the form of the answer. "
+    "Its cells, changed to print the values by name, were run again. A sentence that the model "
+    "wrote from question and values states each value and no other number.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +101,13 @@ def card_of(
         f"The limit of a category is {balance.limit} runs: the largest number that is at most "
         f"{balance.share:.0%} of all that stay."
     )
-    added = (
-        f"Corrections added: {len(selection.corrections)}. Each is a right run that begins with "
-        "the failed cell of another try at the question. It was run again with that cell, and only "
-        "what follows it is learned."
-    )
-    told = ("", added) if selection.corrections else ()
+    counts = Counter(run.variant for run in selection.variants)
+    told = [
+        line
+        for variant, meaning in _ADDED.items()
+        if counts[variant]
+        for line in ("", meaning.format(counts[variant]))
+    ]
     parts = (
         _Part("Command", ("```", command, "```")),
         _Part("Runs", _source_lines(sources)),

@@ -80,7 +80,7 @@ def _row(run: CollectedRun, dialect: str) -> Mapping[str, Any]:
     return {
         "id": run.record.id,
         "trial": run.trial,
-        **({"correction": True} if run.is_correction else {}),
+        **({"variant": run.variant} if run.variant else {}),
         "category": run.category,
         "dialect": dialect,
         "messages": conversation(run.exported[dialect], calls_in_words=True),

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Literal
 
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.grounding import ground
@@ -34,11 +35,13 @@ __all__ = [
     "STAGES",
     "CollectedRun",
     "Funnel",
+    "Variant",
     "corrections",
     "examine",
     "failed_first_cells",
     "is_grounded",
     "program_of",
+    "written_in",
 ]
 
 STAGES: Mapping[str, str] = {
@@ -56,6 +59,7 @@ STAGES: Mapping[str, str] = {
 }
 """The conditions in order; each is counted among the runs that met all earlier ones."""
 _SHOWN_CHARS = 1_000_000
+Variant = Literal["", "corrected", "in words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,12 @@ class CollectedRun:
     """Hash that is equal for runs whose cells compute the same way."""
     tokens: int
     """Sampled in its own turns."""
-    is_correction: bool = False
-    """Whether it begins with the failed cell of another try."""
+    variant: Variant = ""
+    """How it was made from a right run, if it was; see `corrections` and `wording`."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Unique key of the run; a correction has the key of its right run."""
+        """Unique key of the run; a variant has the key of its right run."""
         return self.record.id, self.trial
 
     @property
@@ -164,7 +168,7 @@ async def examine(
         if not is_met():
             return None
         funnel.count(stage, category)
-    exported = await _written(trajectory, dialects)
+    exported = await written_in(trajectory, dialects)
     if exported is None:
         return None
     funnel.count("writable", category)
@@ -259,9 +263,9 @@ async def corrections(
         if cell is None or run.record.id in found or _failed_first_cell(run.record) is not None:
             continue
         right = without_knowledge(Trajectory.from_json(run.record.trajectory))
-        exported = await _written(replace(right, steps=(cell, *right.steps)), dialects)
+        exported = await written_in(replace(right, steps=(cell, *right.steps)), dialects)
         if exported is not None:
-            found[run.record.id] = replace(run, exported=exported, is_correction=True)
+            found[run.record.id] = replace(run, exported=exported, variant="corrected")
     return list(found.values())
 
 
@@ -273,8 +277,15 @@ def _has_void(trajectory: Trajectory) -> bool:
     return any(isinstance(step.turn.action, Void) for step in trajectory.steps)
 
 
-async def _written(trajectory: Trajectory, dialects: Sequence[str]) -> Mapping[str, Export] | None:
-    """Return the run in each dialect; `None` if one can't write it or has nothing to learn."""
+async def written_in(
+    trajectory: Trajectory, dialects: Sequence[str]
+) -> Mapping[str, Export] | None:
+    """Return the run in each dialect; `None` if one can't write it or has nothing to learn.
+
+    Args:
+        trajectory: the run.
+        dialects: their names.
+    """
     exported = {}
     for dialect in dialects:
         try:

@@ -57,8 +57,8 @@ class Selection:
     balance: Balance
     held: set[str]
     """Ids of the questions whose runs are held back."""
-    corrections: list[CollectedRun]
-    """Added to the runs, at most one for each question."""
+    variants: list[CollectedRun]
+    """Added to the runs, at most one of a kind for each question."""
 
 
 def balance_of(runs: Sequence[CollectedRun], share: float, seed: int) -> Balance:

@@ -10,7 +10,7 @@ import importlib
 
 from training.suites.dabench import DABench
 from training.suites.dsbench_modeling import DSBenchModeling
-from training.suites.generated.suite import GeneratedQuestions
+from training.suites.generated.suite import FreeQuestions, GeneratedQuestions
 from training.suites.own import OwnQuestions
 from training.suites.qrdata import QRData
 from training.suites.reports import Reports
@@ -24,6 +24,7 @@ __all__ = ["SUITES", "find_suite"]
 _OURS: tuple[Suite, ...] = (
     DABench(),
     DSBenchModeling(),
+    FreeQuestions(),
     GeneratedQuestions(),
     OwnQuestions(),
     QRData(),

@@ -85,7 +85,7 @@ def read_conversations(
     A line with `"correct": false` is left out.
 
     Args:
-        file: JSON lines with `messages`, and optionally `id`, `trial`, `correction`, `dialect`,
+        file: JSON lines with `messages`, and optionally `id`, `trial`, `variant`, `dialect`,
             `weight` and `tools`.
         tokenizer: with a chat template.
         ended_by: of the messages without this field.
@@ -118,8 +118,8 @@ def _row_of_line(
     name = str(raw.get("id", number))
     if "trial" in raw:
         name = f"{name} #{int(raw['trial']) + 1}"
-    if raw.get("correction"):  # the same run without the failed cell is another row
-        name = f"{name}, corrected"
+    if variant := raw.get("variant"):  # another row than the run that it was made from
+        name = f"{name}, {variant}"
     if "dialect" in raw:  # one run in two dialects is two rows
         name = f"{name} in {raw['dialect']}"
     messages = [{"ended_by": ended_by, **message} for message in raw["messages"]]

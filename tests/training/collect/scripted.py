@@ -82,6 +82,13 @@ RUNS: Mapping[tuple[int, int], Sequence[str]] = {
     (5, 1): (cell("x = 5"), cell("print(f'@n[{x}]')"), answer(5)),
     (5, 2): (cell("print(2 + 3)"), answer(5)),  # as the first
 }
+SENTENCES: Mapping[int, Sequence[str]] = {
+    0: ("<answer>3</answer>", "<answer>There are 3 rows there.</answer>"),  # no sentence at first
+    2: ("There are 4 rows.", "<answer>There are\n4 rows there.</answer>"),  # without tags at first
+    3: ("<answer>There are 4 rows, and 5 with the header.</answer>",),  # another number
+    5: ("<answer>There are many rows.</answer>", "<answer>There are 5 rows there.</answer>"),
+}
+"""The answers in words to each question, the second one after a reminder."""
 FUNNEL = {
     "drawn": 18, "ended": 17, "correct": 16, "licensed": 13, "grounded": 12, "no void turn": 11,
     "writable": 9, "replayed": 8, "shortest": 7, "per question": 6, "balanced": 6,
@@ -99,9 +106,11 @@ class ScriptedRuns(ScriptedEndpoint):
     def next_answer(self, body: dict[str, Any], headers: Mapping[str, str]) -> Any:
         if not answer_to_probe(body):
             messages = body["messages"]
-            number = int(_NUMBER.findall(messages[1]["content"])[-1])
-            turns = RUNS[number, body["seed"] // _SEEDS_A_TRIAL]
             at = sum(message["role"] == "assistant" for message in messages)
+            asks_for_words = messages[0]["role"] == "user"
+            number = int(_NUMBER.findall(messages[not asks_for_words]["content"])[-1])
+            trial = body["seed"] // _SEEDS_A_TRIAL
+            turns = SENTENCES[number] if asks_for_words else RUNS[number, trial]
             self.texts = [turns[min(at, len(turns) - 1)]]
         reply = super().next_answer(body, headers)
         if self.kills is not None and len(self.bodies) == self.kills_at:

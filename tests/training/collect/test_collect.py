@@ -137,24 +137,42 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     assert "4 to 6" in (dataset / "card.md").read_text()
 
     # The failed cell of one try before the right run of another, and each row in one dialect.
-    assert collect(monkeypatch, [*words(split, out, "--no-draw", "--corrections"),
-                   "--dialect", "markdown", "--one-dialect"]) == 0  # fmt: skip
-    assert len(model.bodies) == calls
-    _check_corrections(dataset)
+    adding = words(split, out, "--no-draw", "--corrections", "--in-words", "--dialect", "markdown",
+                   "--one-dialect", "--policy", "scripted", "--base-url")  # fmt: skip
+    assert collect(monkeypatch, [*adding, model.base_url]) == 0
+    assert len(model.bodies) == calls + 8
+    _check_variants(dataset)
+    assert collect(monkeypatch, [*adding, model.base_url]) == 0
+    assert len(model.bodies) == calls + 10  # only the refused reply is asked for again
+    _check_unreachable(dataset, [*adding, "http://127.0.0.1:9/v1"], monkeypatch, capsys)
+
+
+def _check_unreachable(
+    dataset: Path,
+    command: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    card = (dataset / "card.md").read_text()
+    capsys.readouterr()
+    assert collect(monkeypatch, command) == 1
+    assert "127.0.0.1:9" in capsys.readouterr().err
+    assert (dataset / "card.md").read_text() == card
 
 
 def _number(asked: str) -> int:
     return int(re.findall(r"question number (\d)", asked)[-1])
 
 
-def _check_corrections(dataset: Path) -> None:
+def _check_variants(dataset: Path) -> None:
     by_dialect = {name: rows(dataset / f"conversations-{name}.jsonl")
                   for name in ("datamind", "markdown")}  # fmt: skip
-    learned = {name: [(row["id"], row["trial"]) for row in found if "correction" not in row]
+    learned = {name: [(row["id"], row["trial"]) for row in found if "variant" not in row]
                for name, found in by_dialect.items()}  # fmt: skip
     assert sorted(map(len, learned.values())) == [2, 3]
     assert not set(learned["datamind"]) & set(learned["markdown"])
-    corrected = [row for found in by_dialect.values() for row in found if row.get("correction")]
+    corrected = [row for found in by_dialect.values() for row in found
+                 if row.get("variant") == "corrected"]  # fmt: skip
     assert [(row["id"], row["trial"]) for row in corrected] == [("q0", 0)] * 2
     row = corrected[0]
     said = [one for one in row["messages"] if one["role"] == "assistant"]
@@ -166,6 +184,22 @@ def _check_corrections(dataset: Path) -> None:
     names = [one.id for one in read_conversations(file, tiny_tokenizer())]
     assert f"q0 #1, corrected in {row['dialect']}" in names
     assert "Corrections added: 1." in (dataset / "card.md").read_text()
+    _check_answers_in_words(dataset)
+
+
+def _check_answers_in_words(dataset: Path) -> None:
+    for name, before in (("datamind", "<think></think>\n<answer>\n"), ("markdown", "")):
+        found = {row["id"]: row["messages"] for row in rows(dataset / f"conversations-{name}.jsonl")
+                 if row.get("variant") == "in words"}  # fmt: skip
+        assert {one: said[-1]["content"].partition("rows")[0] for one, said in found.items()} == {
+            "q0": f"{before}There are 3 ", "q2": f"{before}There are 4 "
+        }  # fmt: skip
+        text = json.dumps(list(found.values()))
+        assert "print(f'n: {n}')" in text
+        assert "n: 3" in text
+        assert "@n" not in text
+    card = (dataset / "card.md").read_text()
+    assert "Answers in words added: 3." in card
 
 
 def _check_marks(dataset: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 from dm_jupyter.assist.critique import misfits
 from training.suites.generated.__main__ import main
 from training.suites.generated.dataset import Plan, generate
-from training.suites.generated.suite import GeneratedQuestions
+from training.suites.generated.suite import FreeQuestions, GeneratedQuestions
 from training.suites.generated.tables.chance import Chance
 from training.suites.generated.tables.dirt import soil
 from training.suites.generated.tables.domains import domains
 from training.suites.generated.tables.tables import draw_table
+from training.suites.records import RecordError
 from training.suites.sql import SqlLabel
 from training.suites.suite import Outcome
 
@@ -126,3 +127,34 @@ def test_a_labels_plain_spelling_is_the_most_common_one(seeds: range) -> None:
                     ]
                     assert all(one == label or spelled[label] > count for label in labels), seed
     assert seen > 20
+
+
+def test_a_free_question_states_no_form_and_is_answered_in_words(made: Path) -> None:
+    suite = FreeQuestions()
+    for split in SPLITS:
+        forms = {item.task.id: item for item in GeneratedQuestions().load(made / split)}
+        items = suite.load(made / split)
+        assert items
+        for item in items:
+            form = forms[item.task.id].task.answer_format
+            assert form
+            assert "one of" not in form
+            assert not item.task.answer_format
+            assert not item.task.is_closed_form
+            answer = f"<think>It may be 7.</think>It is {' and '.join(v for _, v in item.label)}."
+            verdict = suite.score(item, Outcome(answer, made))
+            assert verdict.correct, (answer, item.task.question)
+            assert verdict.strict_correct
+            assert suite.agree(item, Outcome(answer, made), Outcome(answer, made))
+            for wrong in ("There are no such rows.", ""):
+                assert not suite.score(item, Outcome(wrong, made)).correct
+                assert not suite.agree(item, Outcome(answer, made), Outcome(wrong, made))
+
+
+def test_a_split_without_a_free_question_is_refused(made: Path, tmp_path: Path) -> None:
+    lines = (made / "train" / "questions.jsonl").read_text().splitlines()
+    table = next(line for line in lines if "rows" in json.loads(line))
+    (tmp_path / "questions.jsonl").write_text(table)
+    (tmp_path / "tables").symlink_to(made / "train" / "tables")
+    with pytest.raises(RecordError, match="without a form"):
+        FreeQuestions().load(tmp_path)

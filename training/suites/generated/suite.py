@@ -1,24 +1,32 @@
-"""The suite `generated`: questions with `@name[value]` answers, and with result tables.
+"""The suites `generated` and `generated-free`: questions over generated tables.
 
 A split is a folder with `questions.jsonl` and the files that it names, as
-`python -m training.suites.generated` writes it. A question with `label_pairs` is scored by the
-suite `dabench`, a question with `rows` by `sql`.
+`python -m training.suites.generated` writes it. In `generated`, a question with `label_pairs` asks
+for `@name[value]` and is scored by the suite `dabench`, a question with `rows` asks for a result
+table and is scored by `sql`. In `generated-free`, questions state no form of the answer, as in a
+notebook, and the answer is a text.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dm_jupyter.core.closed_form import answer_names
+from dm_jupyter.core.closed_form import answer_names, outside_thought
 from dm_jupyter.core.task import Task
+from training.scoring.free_answer import numbers_agree, states_values
+from training.scoring.short_answer import answers_equal, is_stated
 from training.scoring.values import kind_of
 from training.suites.dabench import DABench
-from training.suites.records import Record, read_records
+from training.suites.records import Record, RecordError, read_records
 from training.suites.sql import CONSTRAINTS, SqlLabel, SqlQuestions
 from training.suites.suite import ItemScore, Outcome, Sample, Suite
 
-__all__ = ["GeneratedQuestions"]
+__all__ = ["FreeQuestions", "GeneratedQuestions"]
+
+_ONLY_IN_FORM = ("one of", "separated by commas")
+"""Words of a form without which nobody can know in which words to answer."""
 
 
 class GeneratedQuestions:
@@ -45,6 +53,55 @@ class GeneratedQuestions:
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
         """Return whether two runs agree by the rules of `dabench`, or of `sql` for a table."""
         return _scorer(item).agree(item, one, other)
+
+
+class FreeQuestions:
+    """The generated questions without a form of the answer; a label is a tuple of pairs.
+
+    Questions that ask for a result table are left out, and those whose form alone states the words
+    to choose from.
+    """
+
+    name = "generated-free"
+
+    def load(self, split: Path) -> list[Sample]:
+        """Return the samples of `questions.jsonl` that can be asked without a form.
+
+        Raises:
+            RecordError: a record is invalid, or none can be asked so.
+        """
+        items = [_without_form(item) for item in GeneratedQuestions().load(split) if _is_free(item)]
+        if not items:
+            raise RecordError(f"{split} has no question that can be asked without a form")
+        return items
+
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
+        """Return whether the text states every value, by `training.scoring.free_answer`.
+
+        Strict is a text that has each value as the label writes it.
+        """
+        answer = outside_thought(outcome.answer)
+        values = [value for _, value in item.label]
+        asked = f"{item.task.question}\n{item.task.constraints}"
+        right = states_values(values, answer, asked)
+        return ItemScore(right, right and all(is_stated(value, answer) for value in values))
+
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
+        """Return whether two texts claim the same numbers, or are the same words."""
+        del item
+        return numbers_agree(one.answer, other.answer) or (
+            bool(one.answer.strip()) and answers_equal(one.answer, other.answer)
+        )
+
+
+def _is_free(item: Sample) -> bool:
+    form = item.task.answer_format
+    return bool(form) and not any(words in form for words in _ONLY_IN_FORM)
+
+
+def _without_form(item: Sample) -> Sample:
+    metadata = {**item.task.metadata, "suite": FreeQuestions.name}
+    return replace(item, task=replace(item.task, answer_format="", metadata=metadata))
 
 
 def _scorer(item: Sample) -> Suite:
