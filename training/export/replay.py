@@ -123,7 +123,10 @@ class Replays:
         files = _files(record, item, self.finder)
         with tempfile.TemporaryDirectory(dir=self.made) as made:
             again = await replay(exported, original, self.pool, files, Path(made), agree)
+            lost = _lost_files(folder, Path(made))
         answer = "" if again.answers_same else "another answer"
+        if answer and lost:
+            answer = f"the recorded run lost its {', '.join(lost)}, so answers can't be compared"
         return "; ".join(filter(None, (answer, again.difference)))
 
 
@@ -150,6 +153,11 @@ def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Pa
     if record.data:
         return recorded_files(record, finder)
     return {file.name: file.resolve() for file in item.task.files}
+
+
+def _lost_files(folder: Path, again: Path) -> list[str]:
+    """Return the names of the files that a replay created and the recorded run no longer has."""
+    return sorted(one.name for one in again.iterdir() if not (folder / one.name).exists())
 
 
 def _difference(before: Trajectory, after: Trajectory) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sqlite3
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -36,10 +37,12 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from tests.fakes import printed
 from tests.training.outcomes import tried
+from training.evaluation.run import item_folder
 from training.export.__main__ import main
 from training.export.exporting import Export, export
-from training.export.replay import Replayed, replay
+from training.export.replay import Replayed, open_replays, replay
 from training.records.records import RecordLog
+from training.suites.sql import SqlQuestions
 
 FORMS = ("markdown", "tools", "datamind", "deepanalyze", "react", "jupiter")
 LOAD = 'import csv\nrows = list(csv.DictReader(open("t.csv")))\n'
@@ -281,6 +284,27 @@ def test_the_command_exports_and_replays(
     lines = [json.loads(one) for one in (folder / "export-react.jsonl").read_text().splitlines()]
     assert [one["trial"] for one in lines] == [0, 2, 3]
     assert lines[0]["messages"][-1]["content"] == "Thought: so\nFinal Answer: @mean[3]"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_replay_names_the_result_table_that_a_run_lost(
+    data: Path, pool: SandboxPool, tmp_path: Path
+) -> None:
+    split, folder = tmp_path / "split", tmp_path / "run"
+    split.mkdir()
+    shutil.copy(data / "shop.db", split)
+    item = {"id": "q", "question": "How many n in all?", "db": "shop.db", "rows": [[9]],
+            "order_matters": False}  # fmt: skip
+    (split / "questions.jsonl").write_text(json.dumps(item) + "\n")
+    saved = item_folder(folder, "q", 0)
+    original = await made("query", "datamind", data, pool, saved)
+    record = tried("q", True, trajectory=original.to_json())
+    exported = await export(original, "react")
+    async with open_replays(SqlQuestions(), split, pool) as replays:
+        assert await replays.difference(record, exported, folder) == ""
+        (saved / "result_1.csv").unlink()
+        found = await replays.difference(record, exported, folder)
+    assert found == "the recorded run lost its result_1.csv, so answers can't be compared"
 
 
 def test_a_replay_needs_the_data(
