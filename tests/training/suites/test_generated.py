@@ -12,7 +12,8 @@ import pytest
 from dm_jupyter.assist.critique import misfits
 from training.suites.generated.__main__ import main
 from training.suites.generated.dataset import Plan, generate
-from training.suites.generated.suite import FreeQuestions, GeneratedQuestions
+from training.suites.generated.questions.templates import templates
+from training.suites.generated.suite import _FORM_ASKS_MORE, FreeQuestions, GeneratedQuestions
 from training.suites.generated.tables.chance import Chance
 from training.suites.generated.tables.dirt import soil
 from training.suites.generated.tables.domains import domains
@@ -130,7 +131,8 @@ def test_a_labels_plain_spelling_is_the_most_common_one(seeds: range) -> None:
 
 
 def test_a_free_question_states_no_form_and_is_answered_in_words(made: Path) -> None:
-    suite = FreeQuestions()
+    suite, known = FreeQuestions(), {template.full_name for template in templates()}
+    assert known > _FORM_ASKS_MORE
     for split in SPLITS:
         forms = {item.task.id: item for item in GeneratedQuestions().load(made / split)}
         items = suite.load(made / split)
@@ -139,6 +141,7 @@ def test_a_free_question_states_no_form_and_is_answered_in_words(made: Path) -> 
             form = forms[item.task.id].task.answer_format
             assert form
             assert "one of" not in form
+            assert item.task.metadata["template"] in known
             assert not item.task.answer_format
             assert not item.task.is_closed_form
             answer = f"<think>It may be 7.</think>It is {' and '.join(v for _, v in item.label)}."

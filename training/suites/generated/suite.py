@@ -27,6 +27,17 @@ __all__ = ["FreeQuestions", "GeneratedQuestions"]
 
 _ONLY_IN_FORM = ("one of", "separated by commas")
 """Words of a form without which nobody can know in which words to answer."""
+_FORM_ASKS_MORE = frozenset(
+    {
+        "causal_analysis/confounding",
+        "comparison/before-and-after",
+        "comparison/range-of-means",
+        "descriptive_analysis/labels-and-most-frequent",
+        "descriptive_analysis/period",
+        "domain_specific/share-above-overall",
+    }
+)
+"""Templates whose form asks for a value that the question, in one of its wordings, does not."""
 
 
 class GeneratedQuestions:
@@ -58,8 +69,8 @@ class GeneratedQuestions:
 class FreeQuestions:
     """The generated questions without a form of the answer; a label is a tuple of pairs.
 
-    Questions that ask for a result table are left out, and those whose form alone states the words
-    to choose from.
+    Left out are questions for a result table, and those whose form asks for a value that the
+    question does not ask for or states the words to choose from.
     """
 
     name = "generated-free"
@@ -95,8 +106,10 @@ class FreeQuestions:
 
 
 def _is_free(item: Sample) -> bool:
-    form = item.task.answer_format
-    return bool(form) and not any(words in form for words in _ONLY_IN_FORM)
+    form, template = item.task.answer_format, item.task.metadata["template"]
+    if not form or template in _FORM_ASKS_MORE:
+        return False
+    return not any(words in form for words in _ONLY_IN_FORM)
 
 
 def _without_form(item: Sample) -> Sample:
