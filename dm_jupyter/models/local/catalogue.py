@@ -220,7 +220,7 @@ _ANALYST: Final = replace(
         licence="Apache-2.0",
         file_name="qwen2.5-coder-1.5b-analyst.gguf",
         size_bytes=9_259_200,
-        sha256="5cf4386f7812564ff6c5f0f8b442d5d10addb69a2a89650dab47bcbf0ad9133f",
+        sha256="2c39cf10ca6c52d0f16305607bc92430aed8697e05aa5d11654dcfb1496201c8",
         path=Path(__file__).with_name("analyst") / "qwen2.5-coder-1.5b-analyst.gguf",
     ),
 )
