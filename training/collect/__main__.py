@@ -214,13 +214,9 @@ async def _variants(
     if arguments.in_words:
         given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
         opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
-        replies, dialects, at_once = (
-            arguments.out / "replies",
-            arguments.dialects,
-            arguments.at_once,
-        )
+        replies, dialects = arguments.out / "replies", arguments.dialects
         async with opening as policy:
-            added.append(await in_words(runs, policy, replies, dialects, at_once))
+            added.append(await in_words(runs, policy, replies, dialects, arguments.at_once))
     return added
 
 

@@ -60,6 +60,7 @@ STAGES: Mapping[str, str] = {
 """The conditions in order; each is counted among the runs that met all earlier ones."""
 _SHOWN_CHARS = 1_000_000
 Variant = Literal["", "corrected", "in words"]
+"""How a run was made from a right one; empty if it was drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class CollectedRun:
     tokens: int
     """Sampled in its own turns."""
     variant: Variant = ""
-    """How it was made from a right run, if it was; see `corrections` and `wording`."""
+    """See `corrections`, and `in_words` in `wording`."""
 
     @property
     def key(self) -> tuple[str, int]:

@@ -35,7 +35,7 @@ from training.scoring.free_answer import states_values
 
 __all__ = ["in_words", "read_sentence", "without_form"]
 
-PROMPT = "answer_in_words"
+_PROMPT = "answer_in_words"
 _MAX_TOKENS = 250
 _FEWEST_WORDS = 5
 _REPLY = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
@@ -107,7 +107,7 @@ async def _rewritten(
     values = [value for _, value in pairs]
     read = partial(read_sentence, values=values, question=fields["question"])
     try:
-        sentence = (await model.ask(PROMPT, fields, read)).value
+        sentence = (await model.ask(_PROMPT, fields, read)).value
     except JudgeUnreachableError:
         raise
     except JudgeError:
@@ -195,22 +195,21 @@ def _texts(step: Step) -> list[str]:
 def without_form(text: str, names: Collection[str]) -> str:
     """Return code or output that writes `mean: 4.2` instead of `@mean[4.2]`.
 
-    Brackets inside a value stay. A name that no closing bracket follows is unchanged.
+    Brackets inside a value stay. Text from a name on that no closing bracket follows is unchanged.
 
     Args:
         text: of a cell or an output.
         names: of the answer's values.
     """
     opening = re.compile(rf"@({'|'.join(map(re.escape, names))})\[")
-    at = 0
+    parts, at = list[str](), 0
     while match := opening.search(text, at):
-        at = match.end()
-        end = _closing(text, at)
-        if end is not None:
-            name = f"{_spaced(match[1])}: "
-            text = f"{text[: match.start()]}{name}{text[at:end]}{text[end + 1 :]}"
-            at = match.start() + len(name)
-    return text
+        end = _closing(text, match.end())
+        if end is None:
+            break
+        parts += [text[at : match.start()], f"{_spaced(match[1])}: ", text[match.end() : end]]
+        at = end + 1
+    return "".join([*parts, text[at:]])
 
 
 def _closing(text: str, start: int) -> int | None:

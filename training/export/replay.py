@@ -26,6 +26,7 @@ from training.suites.suite import Sample, Suite
 __all__ = ["Replayed", "Replays", "open_replays", "replay"]
 
 _SCORE_SECONDS = 60.0
+_MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,12 @@ def _files(record: EvalRecord, item: Sample, finder: DataFinder) -> dict[str, Pa
 
 
 def _lost_files(folder: Path, again: Path) -> list[str]:
-    """Return the names of the files that a replay created and the recorded run no longer has."""
-    return sorted(one.name for one in again.iterdir() if not (folder / one.name).exists())
+    """Return a few names of files that a replay created and the recorded run no longer has.
+
+    Code chose the names, so all that a terminal may obey is escaped.
+    """
+    lost = sorted(one.name for one in again.iterdir() if not (folder / one.name).exists())
+    return [name.encode("unicode_escape").decode() for name in lost[:_MOST_NAMED]]
 
 
 def _difference(before: Trajectory, after: Trajectory) -> str:

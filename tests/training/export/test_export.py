@@ -40,7 +40,7 @@ from tests.training.outcomes import tried
 from training.evaluation.run import item_folder
 from training.export.__main__ import main
 from training.export.exporting import Export, export
-from training.export.replay import Replayed, open_replays, replay
+from training.export.replay import Replayed, _lost_files, open_replays, replay
 from training.records.records import RecordLog
 from training.suites.sql import SqlQuestions
 
@@ -304,6 +304,9 @@ async def test_a_replay_names_the_result_table_that_a_run_lost(
         assert await replays.difference(record, exported, folder) == ""
         (saved / "result_1.csv").unlink()
         found = await replays.difference(record, exported, folder)
+    for name in ("b\x1b[2J", "c", "d"):
+        (saved / name).touch()
+    assert _lost_files(tmp_path / "none", saved) == ["b\\x1b[2J", "c", "d"]
     assert found == "the recorded run lost its result_1.csv, so answers can't be compared"
 
 

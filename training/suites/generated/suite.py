@@ -100,9 +100,8 @@ class FreeQuestions:
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
         """Return whether two texts claim the same numbers, or are the same words."""
         del item
-        return numbers_agree(one.answer, other.answer) or (
-            bool(one.answer.strip()) and answers_equal(one.answer, other.answer)
-        )
+        ours, theirs = outside_thought(one.answer), outside_thought(other.answer)
+        return numbers_agree(ours, theirs) or (bool(ours.strip()) and answers_equal(ours, theirs))
 
 
 def _is_free(item: Sample) -> bool:
