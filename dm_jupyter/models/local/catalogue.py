@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from dm_jupyter.models.local.adapters import Adapter, own_adapter
-from dm_jupyter.models.local.errors import AdapterError, ModelMissingError
+from dm_jupyter.models.local.errors import ModelMissingError
 from kernel_sandbox.packages.commands import own_command
 
 __all__ = [
@@ -377,13 +377,17 @@ def _split(name: str) -> tuple[str, str]:
     return name, ""
 
 
+def _without_adapter(model: LocalModel) -> LocalModel:
+    """Return the catalogue's model of the same weights alone."""
+    if model.adapter is None:
+        return model
+    return next(one for one in MODELS if one.adapter is None and one.sha256 == model.sha256)
+
+
 def _with_own_adapter(base: LocalModel, path: Path) -> LocalModel:
-    if base.adapter is not None:
-        raise AdapterError(
-            f"{base.name} has an adapter already. Name the model below it instead.",
-            own_command("model", "list"),
-        )
+    """Return a model with the adapter in a file, which replaces an adapter of the catalogue."""
     adapter = own_adapter(path)
+    base = _without_adapter(base)
     return replace(
         base,
         name=f"{base.name}{_PLUS}{adapter.name}",
@@ -397,8 +401,8 @@ def resolve(name_or_path: str) -> LocalModel:
     """Return a model by its catalogue name, or one built from the path of a GGUF file.
 
     `local` means the default, wherever a person has to name some model. `MODEL+FILE.gguf` is a
-    model of either kind with the adapter in that file. A file that the person names is trusted as
-    it is: there is no pin to check it against.
+    model of either kind with the adapter in that file, in place of an adapter that the model has.
+    A file that the person names is trusted as it is: there is no pin to check it against.
 
     Raises:
         AdapterError: There is no adapter in that file.

@@ -15,7 +15,6 @@ import pytest
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.models.local import catalogue
 from dm_jupyter.models.local.adapters import Adapter, check_adapter, own_adapter
 from dm_jupyter.models.local.cache import is_present, missing_files, require
 from dm_jupyter.models.local.catalogue import (
@@ -119,14 +118,13 @@ def test_a_file_that_is_no_adapter_is_the_only_thing_missing(tmp_path: Path, bas
         assert found.text == caught.value.text
 
 
-def test_two_adapters_over_one_model_are_refused(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tuned = replace(find(), name="tuned", adapter=own_adapter(file))
-    monkeypatch.setattr(catalogue, "MODELS", (tuned,))
-    assert resolve("tuned") is tuned
-    with pytest.raises(AdapterError, match="tuned has an adapter already"):
-        resolve(name_with_adapter("tuned", file))
+def test_an_adapter_replaces_the_one_of_the_catalogue(file: Path) -> None:
+    for tuned in (model for model in MODELS if model.adapter is not None):
+        alone = tuned.name.removesuffix("-analyst")
+        assert resolve(name_with_adapter(tuned.name, file)) == resolve(
+            name_with_adapter(alone, file)
+        )
+        assert resolve(name_with_adapter(tuned.name, file)).name == f"{alone}+mine"
 
 
 def test_an_adapter_fits_the_model_that_it_was_made_for(file: Path, base: Path) -> None:
