@@ -30,6 +30,7 @@ from dm_jupyter.search.groups import GroupMember, rollout_group
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.at_once import each_at_once
 from training.durable.folder import folder_lock
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
 from training.durable.progress import WorkProgress
@@ -149,7 +150,7 @@ async def _run(arguments: argparse.Namespace, out: Path, watched: Watched) -> Gr
     kept = KeptPolicy(Scripted(), out / CALLS_FILE)
     kept.load()
     done = log.ids()
-    waiting = iter([item for item in items if item.task.id not in done])
+    waiting = [item for item in items if item.task.id not in done]
     settings = PoolSettings(profile=Strictness(arguments.profile))
     async with AsyncExitStack() as stack:
         # The system ends the workers with the thread that started the pool, so open it first.
@@ -160,17 +161,14 @@ async def _run(arguments: argparse.Namespace, out: Path, watched: Watched) -> Gr
         progress.begin(len(items), len(done))
         means = _Means(out, kept, pool, scorer, reader, log)
 
-        async def work() -> None:
-            for item in waiting:
-                members = await means.group(item, arguments.size)
-                log.append(GroupRecord.of(item.task.id, members))
-                watched.look()
-                progress.add(f"{item.task.id:<8} {_counts(members)}")
+        async def roll_out(item: Sample) -> None:
+            members = await means.group(item, arguments.size)
+            log.append(GroupRecord.of(item.task.id, members))
+            watched.look()
+            progress.add(f"{item.task.id:<8} {_counts(members)}")
 
         started = time.monotonic()
-        async with asyncio.TaskGroup() as group:
-            for _ in range(arguments.groups_at_once):
-                group.create_task(work())
+        await each_at_once(waiting, arguments.groups_at_once, roll_out)
         watched.seconds = time.monotonic() - started
     return log
 

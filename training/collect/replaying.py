@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dm_jupyter.core.errors import DataFileError, DmJupyterError, first_fault
+from dm_jupyter.core.errors import DataFileError
 from dm_jupyter.core.trajectory import RunCell
 from kernel_sandbox.errors import SandboxError
 from training.collect.examining import CollectedRun
+from training.durable.at_once import each_at_once
 from training.durable.log import DurableLog
 from training.durable.progress import WorkProgress
 from training.evaluation.scoring import ScoringError
@@ -71,28 +71,21 @@ async def replayed_runs(
     memory = _Memory(log)
     same: dict[tuple[str, int], CollectedRun] = {}
     faults: list[str] = []
-    waiting = iter(runs)
 
-    async def work() -> None:
-        for run in waiting:
-            name = f"{run.record.id} #{run.trial + 1}"
-            try:
-                found = await memory.difference(run, replays)
-            except (DataFileError, SandboxError, ScoringError) as fault:
-                found = str(fault)
-                faults.append(f"{name}: {fault}")
-            if not found:
-                same[run.key] = run
-            progress.add(f"{name:<20} replayed: {found or 'the same'}", f"{len(same)} the same")
+    async def replay(run: CollectedRun) -> None:
+        name = f"{run.record.id} #{run.trial + 1}"
+        try:
+            found = await memory.difference(run, replays)
+        except (DataFileError, SandboxError, ScoringError) as fault:
+            found = str(fault)
+            faults.append(f"{name}: {fault}")
+        if not found:
+            same[run.key] = run
+        progress.add(f"{name:<20} replayed: {found or 'the same'}", f"{len(same)} the same")
 
     with WorkProgress("replays") as progress:
         progress.begin(len(runs), 0)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(at_once, len(runs))):
-                    group.create_task(work())
-        except* (DmJupyterError, ValueError, OSError) as raised:
-            raise first_fault(raised) from raised
+        await each_at_once(runs, at_once, replay)
     return ReplayedRuns([run for run in runs if run.key in same], faults)
 
 

@@ -10,7 +10,6 @@ print what the run claims.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
@@ -18,11 +17,11 @@ from functools import partial
 from pathlib import Path
 
 from dm_jupyter.core.closed_form import answer_names, find_answers
-from dm_jupyter.core.errors import DmJupyterError, first_fault
 from dm_jupyter.core.trajectory import Action, RunCell, Step, Trajectory
 from dm_jupyter.models.protocols import Policy
 from kernel_sandbox.types import CellResult, Display, Output, Stream
 from training.collect.examining import CollectedRun, is_grounded, written_in
+from training.durable.at_once import each_at_once
 from training.durable.progress import WorkProgress
 from training.evaluation.knowledge import without_knowledge
 from training.marking.asking import (
@@ -68,24 +67,17 @@ async def in_words(
     first = list({run.record.id: run for run in reversed(list(runs))}.values())[::-1]
     model = AskedModel(policy, replies, _MAX_TOKENS)
     written: dict[str, CollectedRun] = {}
-    waiting = iter(first)
 
-    async def work() -> None:
-        for run in waiting:
-            again = await _rewritten(run, model, dialects)
-            if again is not None:
-                written[run.record.id] = again
-            said = again.record.answer if again is not None else "left out"
-            progress.add(f"{run.record.id}: {said}", f"{len(written)} written")
+    async def rewrite(run: CollectedRun) -> None:
+        again = await _rewritten(run, model, dialects)
+        if again is not None:
+            written[run.record.id] = again
+        said = again.record.answer if again is not None else "left out"
+        progress.add(f"{run.record.id}: {said}", f"{len(written)} written")
 
     with WorkProgress("answers in words") as progress:
         progress.begin(len(first), 0)
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(min(at_once, len(first))):
-                    group.create_task(work())
-        except* DmJupyterError as raised:
-            raise first_fault(raised) from raised
+        await each_at_once(first, at_once, rewrite)
     return [written[run.record.id] for run in first if run.record.id in written]
 
 

@@ -25,14 +25,15 @@ from dm_jupyter.core.errors import (
     DmJupyterError,
     UnrenderableTurnError,
     UsageError,
-    first_fault,
 )
 from dm_jupyter.core.trajectory import Trajectory
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
+from training.durable.at_once import each_at_once
 from training.durable.atomic import write_lines
+from training.evaluation.arguments import positive
 from training.evaluation.scoring import ScoringError
 from training.export.conversation import conversation
 from training.export.exporting import Export, export
@@ -73,7 +74,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--replay", action="store_true", help="run the exported runs again; needs --split")
     add("--split", type=Path, help="the folder of the questions' split")
     add("--suite", help="of the questions (default: the one that the run names)")
-    add("--at-once", type=int, default=1, metavar="N", help="runs at the same time (default 1)")
+    add(
+        "--at-once", type=positive, default=1, metavar="N", help="runs at the same time (default 1)"
+    )
     add("--profile", choices=[one.value for one in PROFILES], default=Strictness.ROLLOUT.value)
     return parser
 
@@ -136,19 +139,13 @@ async def _replayed(row: _Row, replays: Replays, run: Path) -> _Row:
 
 async def _replay_all(rows: Sequence[_Row], arguments: argparse.Namespace) -> list[_Row]:
     done: dict[tuple[str, int], _Row] = {}
-    waiting = iter(rows)
 
-    async def work(replays: Replays) -> None:
-        for row in waiting:
-            done[row.record.key] = await _replayed(row, replays, arguments.run)
-            print(f"{row.name}: {done[row.record.key].problem or 'same'}", file=sys.stderr)
+    async def replay(row: _Row) -> None:
+        done[row.record.key] = await _replayed(row, replays, arguments.run)
+        print(f"{row.name}: {done[row.record.key].problem or 'same'}", file=sys.stderr)
 
-    try:
-        async with _replays(arguments) as replays, asyncio.TaskGroup() as group:
-            for _ in range(max(1, min(arguments.at_once, len(rows)))):
-                group.create_task(work(replays))
-    except* (DmJupyterError, SandboxError, ValueError, OSError) as faults:
-        raise first_fault(faults) from faults
+    async with _replays(arguments) as replays:
+        await each_at_once(rows, arguments.at_once, replay)
     return [done[row.record.key] for row in rows]
 
 

@@ -9,7 +9,6 @@ the answer, or the reply is refused.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +17,7 @@ from pathlib import Path
 from dm_jupyter.core.closed_form import answer_names, find_answers
 from dm_jupyter.core.task import Task
 from dm_jupyter.models.protocols import Policy
+from training.durable.at_once import each_at_once
 from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of
 from training.marking.asking import AskedModel, UnusableReplyError
 from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
@@ -85,25 +85,15 @@ async def judge_answers(
     log = JudgedLog(options.folder / "judged.jsonl")
     rows = log.by_key()
     answered = [record for record in records if (record.answer or "").strip()]
-    places = asyncio.Semaphore(options.at_once)
+    to_judge = [one for one in answered if not _is_done(rows.get(one.key), one, options)]
 
     async def judge_one(record: EvalRecord) -> None:
-        async with places:
-            row = await _row(record, options)
-            log.append(row)
-            rows[row.key] = row
-            on_row(row)
+        row = await _row(record, options)
+        log.append(row)
+        rows[row.key] = row
+        on_row(row)
 
-    fault: Exception | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for record in answered:
-                if not _is_done(rows.get(record.key), record, options):
-                    group.create_task(judge_one(record))
-    except ExceptionGroup as faults:
-        fault = faults.exceptions[0]  # they failed together: the first one is the cause
-    if fault is not None:
-        raise fault
+    await each_at_once(to_judge, options.at_once, judge_one)
     return [rows[record.key] for record in answered]
 
 

@@ -7,7 +7,6 @@ whether both versions ask the same. A question that fails keeps its original wor
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from dm_jupyter.models.protocols import Policy
+from training.durable.at_once import each_at_once
 from training.marking.asking import (
     AskedModel,
     JudgeError,
@@ -58,18 +58,7 @@ class Paraphraser:
         Raises:
             JudgeUnreachableError: the model can't be asked, or its replies can't be kept.
         """
-        waiting = iter(entries)
-
-        async def work() -> None:
-            for entry in waiting:
-                await self._rewrite(entry)
-
-        try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(at_once):
-                    group.create_task(work())
-        except ExceptionGroup as faults:
-            raise faults.exceptions[0] from faults
+        await each_at_once(entries, at_once, self._rewrite)
 
     async def _rewrite(self, entry: Entry) -> None:
         text = entry.question.text
