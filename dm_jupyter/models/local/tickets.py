@@ -112,6 +112,11 @@ class Ticket:
         """The ticket as others see it."""
         return _Entry.of(self._path)
 
+    @property
+    def mark(self) -> str:
+        """Random end of its name, which stays the same while its state changes."""
+        return _mark_of(self._path)
+
     def begins(self) -> None:
         """Record that its prompt is being read."""
         self._become(_READING)
@@ -152,6 +157,8 @@ class RequestQueue:
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self.slots = slots
         self._context_tokens = context_tokens
+        self._own = set[str]()
+        """Marks of the tickets of this queue, which are held while they are here."""
 
     async def answered(
         self,
@@ -182,6 +189,7 @@ class RequestQueue:
     async def _turn(self, need: Need, on_wait: Callable[[int], None]) -> AsyncIterator[Ticket]:
         async with self._locked():
             ticket = Ticket(self._folder, need)
+            self._own.add(ticket.mark)
         try:
             told = 0
             while (before := await self._before(ticket)) is not None:
@@ -197,9 +205,13 @@ class RequestQueue:
             raise
         finally:
             if ticket.is_broken_off and ticket.entry.state == _READING:
-                asyncio.get_running_loop().call_later(_NOTICE_S, ticket.release)
+                asyncio.get_running_loop().call_later(_NOTICE_S, self._release, ticket)
             else:
-                ticket.release()
+                self._release(ticket)
+
+    def _release(self, ticket: Ticket) -> None:
+        ticket.release()
+        self._own.discard(ticket.mark)
 
     async def _before(self, ticket: Ticket) -> int | None:
         """Count the requests before a ticket; None if its turn has just come."""
@@ -243,14 +255,19 @@ class RequestQueue:
             return any(one.urgency < Urgency.BACKGROUND for one in self._live())
 
     def _live(self) -> list[_Entry]:
-        """Return the tickets of live, running holders; the caller holds `tickets.lock`."""
+        """Return the tickets of live, running holders; the caller holds `tickets.lock`.
+
+        Those of this queue are not examined: many of them wait at once, and each looks often.
+        """
         while True:
             found = []
             # A missing one may only have been renamed: list the folder again.
             with suppress(FileNotFoundError):
                 for path in list(self._folder.iterdir()):
                     entry = _Entry.of(path)
-                    if not _is_held(path):
+                    if _mark_of(path) in self._own:
+                        found.append(entry)
+                    elif not _is_held(path):
                         path.unlink()
                     elif not _is_stopped(entry.pid):
                         found.append(entry)
@@ -278,6 +295,10 @@ def tokens_of(messages: Iterable[Mapping[str, Any]]) -> int:
     text = "".join(str(message.get("content")) for message in messages)
     single = sum(not char.isascii() or char.isdigit() for char in text)
     return _TEMPLATE_TOKENS + int(_MARGIN * (single + (len(text) - single) / _CHARS_PER_TOKEN))
+
+
+def _mark_of(path: Path) -> str:
+    return path.name.rpartition("-")[2]
 
 
 def _is_held(path: Path) -> bool:

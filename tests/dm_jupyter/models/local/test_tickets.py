@@ -271,3 +271,34 @@ def test_tokens_are_estimated_from_above_for_numbers_and_other_scripts() -> None
     assert told("1234567890") >= 10
     assert told("数据分析") >= 4
     assert 3 <= told("hello world!") < 8
+
+
+async def test_tickets_of_others_alone_are_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    examined = list[Path]()
+
+    def is_held(path: Path) -> bool:
+        examined.append(path)
+        return True
+
+    monkeypatch.setattr(tickets, "_is_held", is_held)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    mine, other = (RequestQueue(folder, 2, 1000) for _ in range(2))
+
+    async def ask(ticket: Ticket) -> None:
+        ticket.writes()
+        await asyncio.sleep(0.3)
+
+    async def all_answered(*queues: RequestQueue) -> None:
+        async with asyncio.TaskGroup() as group:
+            for queue in queues:
+                group.create_task(queue.answered(BACKGROUND, ask))
+
+    await all_answered(mine, mine, mine)
+    assert not examined
+    await all_answered(mine, other)
+    assert examined
+    assert not list((folder / "tickets").iterdir())
+    assert not mine._own
