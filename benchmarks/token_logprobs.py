@@ -134,7 +134,7 @@ def differences(model: Any, turns: list[SampledTokens]) -> Iterator[Difference]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default=catalogue.DEFAULT_MODEL)
+    parser.add_argument("--model", default="qwen2.5-coder-1.5b")
     parser.add_argument("--tokens", type=int, default=48, help="at most, of a turn")
     parser.add_argument("--vllm", default="", metavar="URL", help="of a vLLM server, with /v1")
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")

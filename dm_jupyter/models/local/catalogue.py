@@ -194,8 +194,8 @@ DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
 LARGEST: Final = "largest"
 """Name for the largest model that this machine has the memory for."""
 
-_DEFAULT: Final = LocalModel(
-    name=DEFAULT_MODEL,
+_CODER: Final = LocalModel(
+    name="qwen2.5-coder-1.5b",
     title="Qwen2.5-Coder-1.5B-Instruct Q4_K_M",
     licence="Apache-2.0",
     file_name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
@@ -212,9 +212,9 @@ _DEFAULT: Final = LocalModel(
     ),
 )
 _ANALYST: Final = replace(
-    _DEFAULT,
-    name=f"{DEFAULT_MODEL}-analyst",
-    title=f"{_DEFAULT.title}, trained on right analyses",
+    _CODER,
+    name=f"{_CODER.name}-analyst",
+    title=f"{_CODER.title}, trained on right analyses",
     adapter=Adapter(
         name="analyst",
         licence="Apache-2.0",
@@ -224,10 +224,10 @@ _ANALYST: Final = replace(
         path=Path(__file__).with_name("analyst") / "qwen2.5-coder-1.5b-analyst.gguf",
     ),
 )
-"""Its card is beside its file."""
+"""The adapter's card is beside its file."""
 
 MODELS: Final[tuple[LocalModel, ...]] = (
-    _DEFAULT,
+    _CODER,
     _ANALYST,
     LocalModel(
         name="qwen2.5-coder-0.5b",
@@ -378,10 +378,11 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _without_adapter(model: LocalModel) -> LocalModel:
-    """Return the catalogue's model of the same weights alone."""
+    """Return the weights alone, with the name that the catalogue has for them."""
     if model.adapter is None:
         return model
-    return next(one for one in MODELS if one.adapter is None and one.sha256 == model.sha256)
+    alone = (one for one in MODELS if one.adapter is None and one.sha256 == model.sha256)
+    return next(alone, replace(model, adapter=None))
 
 
 def _with_own_adapter(base: LocalModel, path: Path) -> LocalModel:

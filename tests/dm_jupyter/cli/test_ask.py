@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from dm_jupyter.models.local.catalogue import name_with_adapter, resolve
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, name_with_adapter, resolve
 from tests.dm_jupyter.models.local.gguf_files import write_adapter_file, write_model
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.kernel_sandbox.running import places_of
@@ -350,7 +350,7 @@ def test_a_layer_that_does_not_exist_is_exit_code_5(folder: Path) -> None:
     ("code", "words"),
     [
         (WITHOUT_ENGINE, "needs the package xllamacpp, which is not installed. Run `"),
-        (COMMAND, "The local model qwen2.5-coder-1.5b (1.1 GB) is not on this machine"),
+        (COMMAND, f"The local model {DEFAULT_MODEL} (1.1 GB) is not on this machine"),
     ],
 )
 def test_what_the_local_model_lacks_is_exit_code_4_the_engine_first(

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from dm_jupyter.cli import doctor
 from dm_jupyter.cli.app import app
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.conformance.selfcheck import Check
 from kernel_sandbox.errors import KernelStartError
@@ -94,8 +95,8 @@ def test_blockers_come_first_in_the_order_of_what_to_do(
     assert lines[0] == "You can't ask yet:"
     assert lines[1].startswith("1. The local model needs the package xllamacpp")
     assert lines[2].strip() == install_extra("local")
-    assert lines[3].startswith("2. The local model qwen2.5-coder-1.5b (1.1 GB) is not on this")
-    assert lines[4].strip() == own_command("model", "pull", "qwen2.5-coder-1.5b")
+    assert lines[3].startswith(f"2. The local model {DEFAULT_MODEL} (1.1 GB) is not on this")
+    assert lines[4].strip() == own_command("model", "pull", DEFAULT_MODEL)
 
 
 def test_a_machine_with_all_of_it_is_exit_code_0(machine: dict[str, Any]) -> None:

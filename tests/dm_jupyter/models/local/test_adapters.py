@@ -61,16 +61,16 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_a_name_says_the_model_and_the_adapter_by_its_content(file: Path) -> None:
-    model = resolve(name_with_adapter("local", file))
-    assert (model.sha256, model.path) == (find().sha256, None)
-    assert model.name == f"{find().name}+mine"
-    assert model.served_name == f"{find().name}+mine@{_sha256(file)[:12]}"
+    model, alone = resolve(name_with_adapter("local", file)), find("qwen2.5-coder-1.5b")
+    assert (model.sha256, model.path) == (alone.sha256, None)
+    assert model.name == f"{alone.name}+mine"
+    assert model.served_name == f"{alone.name}+mine@{_sha256(file)[:12]}"
     assert model.adapter is not None
     assert (model.adapter.path, model.adapter.sha256) == (file, _sha256(file))
-    assert model.memory_bytes == find().memory_bytes + file.stat().st_size
+    assert model.memory_bytes == alone.memory_bytes + file.stat().st_size
     write_adapter_file(file, adapter_tensors(seed=2))
     assert resolve(name_with_adapter("local", file)).served_name != model.served_name
-    assert resolve("local").served_name == find().name
+    assert alone.served_name == alone.name
 
 
 def test_any_name_of_a_local_model_can_have_an_adapter(file: Path, base: Path) -> None:

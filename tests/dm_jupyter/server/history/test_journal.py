@@ -16,6 +16,7 @@ from dm_jupyter.core.codec import decode_json, decode_value, encode_json, encode
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL
 from dm_jupyter.server.files.data_files import copied_into
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
@@ -368,7 +369,7 @@ def test_a_data_file_is_never_copied_over_another(tmp_path: Path) -> None:
 
 def test_the_models_begin_with_the_one_that_answers() -> None:
     for choice, first in (
-        (ModelChoice(), "qwen2.5-coder-1.5b"),
+        (ModelChoice(), DEFAULT_MODEL),
         (ModelChoice("smollm2-135m"), "smollm2-135m"),
         (ModelChoice("m", "http://localhost/v1"), "m"),
     ):

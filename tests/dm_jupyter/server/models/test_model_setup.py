@@ -153,7 +153,7 @@ async def test_a_download_that_is_cancelled_goes_on_later(
     setup.start_download()
     setup.start_download()  # a second click changes nothing
     with pytest.raises(SetupError, match=r"is being downloaded"):
-        setup.start_download("qwen2.5-coder-1.5b")
+        setup.start_download(catalogue.DEFAULT_MODEL)
     await asyncio.to_thread(arrived.wait, PATIENCE_S)
     assert 0 < setup.state()["download"]["done_bytes"] <= len(CONTENT)
     setup.cancel_download()
