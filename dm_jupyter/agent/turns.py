@@ -225,7 +225,8 @@ def absent_of(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
     """
     task = trajectory.task
     asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
-    return absent_data(answer, asked, _outputs(trajectory))
+    missed = trajectory.data_context.years_missed
+    return absent_data(answer, asked, _outputs(trajectory), missed)
 
 
 def _outputs(trajectory: Trajectory) -> list[CellResult]:

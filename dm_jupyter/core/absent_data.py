@@ -36,6 +36,7 @@ _SAID = re.compile(
 )
 """Ways in which an answer says that what was asked for is not in the data."""
 _DENIES = re.compile(r"(?i)(?:^|[.!?:]\s+)(?:none|nobody|no)\b")
+_NOTHING = re.compile(r"(?i)\b(?:no|none|never|nothing|nobody)\b")
 _COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|any)\b")
 """Ways in which a question asks for something that may well be 0."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
@@ -54,7 +55,12 @@ _VOID_TABLE = re.compile(
 _VOID_LINE = re.compile(rf"(?i)(?:[^\d:=]*[:=]\s*)?{_VOID_WORD}[.%]?")
 
 
-def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tuple[str, ...]:
+def absent_data(
+    answer: str,
+    question: str,
+    results: Sequence[CellResult],
+    years_missed: Sequence[str] = (),
+) -> tuple[str, ...]:
     """Return the absent data that an answer rests on, in words.
 
     The result is empty if the answer itself says that the data are absent, or rests on something
@@ -62,12 +68,14 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
     answer without numbers of its own rests on one if the last cell came to nothing and printed no
     other number. An answer also rests on a selection without rows if that selects the very value
     that the question names. A count of 0 is not a figure of nothing if the data contain what was
-    counted.
+    counted. An answer of nothing about a year that the data miss rests on that, whatever the cells
+    selected.
 
     Args:
         answer: the answer that the model states.
         question: the question, whose numbers are not the answer's own.
         results: the results of the run's cells, in order.
+        years_missed: the question's years that the data miss, in words.
     """
     worked = [result for result in results if result.ok]
     if not worked or _says_so(answer, question):
@@ -78,7 +86,9 @@ def absent_data(answer: str, question: str, results: Sequence[CellResult]) -> tu
     found += _named(worked[-1].facts, question)
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
     absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
-    return tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
+    words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
+    is_nothing = 0.0 in own or _NO_VALUE.search(answer) or _NOTHING.search(answer)
+    return words or (tuple(years_missed)[:_MOST_ABSENT] if is_nothing else ())
 
 
 def _says_so(answer: str, question: str) -> bool:

@@ -148,8 +148,11 @@ class DataContext:
     variables: tuple[str, ...] = ()
     """Names of a person's tables in the kernel that the question is about."""
     links: str = ""
-    """What the question's words are in the data, one line each. Only this part depends on the
-    question, so it follows the question in the prompt."""
+    """What the question's words are in the data, one line each. Of what the model is shown, only
+    this part depends on the question, so it follows the question in the prompt."""
+    years_missed: tuple[str, ...] = ()
+    """The question's years outside of all dates and years of the data, in words; for the check of
+    the answer."""
     whole_tables: str = ""
     """Code that reads all tables of the databases into frames, for what SQL can't compute; empty
     without databases, or if they are large."""

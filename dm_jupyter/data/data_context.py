@@ -13,7 +13,7 @@ from pathlib import Path
 
 from dm_jupyter.core.trajectory import DataContext
 from dm_jupyter.data.profile import FileProfile, TableProfile, render
-from dm_jupyter.data.profile.links import links_text
+from dm_jupyter.data.profile.links import links_text, years_missed
 from dm_jupyter.data.profile.sql_names import quoted_name
 from dm_jupyter.data.profile_reader import ProfileReader
 
@@ -92,6 +92,7 @@ def _data_context(profiles: list[FileProfile], question: str, room: DataContextS
         databases=tuple(profile.name for profile in profiles if profile.kind == "sqlite"),
         whole_tables=_whole_tables(profiles),
         links=links_text(question, profiles, chars=room.links_chars, shown=text),
+        years_missed=years_missed(question, profiles),
     )
 
 

@@ -29,7 +29,7 @@ from dm_jupyter.data.profile.lexicon import (
 from dm_jupyter.data.profile.model import ColumnProfile, FileProfile
 from dm_jupyter.data.profile.render_table import value_text
 
-__all__ = ["links_text"]
+__all__ = ["links_text", "years_missed"]
 
 _QUESTION_CHARS = 6_000
 _MOST_WORDS = 400
@@ -94,7 +94,7 @@ def links_text(
     words = words_of(question, _MOST_WORDS)
     search = _Search(question, words, lexicon, shown)
     facts = [*search.quoted(), *search.named()]
-    facts += _ranges_missed(question, words, profiles, search.taken)
+    facts += [(1, line) for line in _ranges_missed(question, words, profiles, search.taken)]
     facts += search.guessed()
     lines: list[str] = []
     for _, line in sorted(facts, key=lambda fact: fact[0]):
@@ -102,6 +102,24 @@ def links_text(
             lines.append(line)
             chars -= len(line) + 3
     return "\n".join(f"- {line}" for line in lines)
+
+
+def years_missed(question: str, profiles: Sequence[FileProfile]) -> tuple[str, ...]:
+    """Return one line for each year of a question that all dates and years of its data miss.
+
+    Args:
+        question: as the person wrote it.
+        profiles: profiles of all files that the question is about.
+    """
+    question = question[:_QUESTION_CHARS]
+    years, _ = _spans(profiles)
+    if not years or not _YEAR.search(question):
+        return ()
+    words = words_of(question, _MOST_WORDS)
+    search = _Search(question, words, lexicon_of(profiles), "")
+    for _ in (*search.quoted(), *search.named()):
+        pass  # each marks the words that it explains
+    return tuple(_years_missed(question, years, {words[place].start for place in search.taken}))
 
 
 _Fact = tuple[int, str]
@@ -293,8 +311,8 @@ def _ranges_missed(
     words: Sequence[Word],
     profiles: Sequence[FileProfile],
     taken: Collection[int] = (),
-) -> list[tuple[int, str]]:
-    """Return ranked lines on a question's years and numbers outside the range of its data.
+) -> Iterator[str]:
+    """Yield lines on a question's years and numbers outside the range of its data.
 
     A year is compared with every column of dates or years, and named only if it is outside of all
     of them. A number is compared with the column named before it, as in `age above 120`, unless it
@@ -309,19 +327,22 @@ def _ranges_missed(
     """
     explained = {words[place].start for place in taken}
     years, numbers = _spans(profiles)
-    lines = []
-    for match in _YEAR.finditer(question):
-        year = int(match[1])
-        if years and match.start() not in explained and all(_misses(one, year) for one in years):
-            lines.append((1, _line(match[0], years)))
-            explained.add(match.start())
+    yield from _years_missed(question, years, explained)
     for match in _NUMBER.finditer(question):
         if match.start() not in explained and not _SCALED.match(question, match.end()):
             number = float(match[0].replace(",", ""))
             meant = _named_before(question, words, match.start(), numbers)
             if meant and all(_misses(one, number) for one in meant):
-                lines.append((1, _line(match[0], meant)))
-    return lines
+                yield _line(match[0], meant)
+
+
+def _years_missed(question: str, years: Sequence[_Span], explained: set[int]) -> Iterator[str]:
+    """Yield the lines on years, and add where those begin to what is explained."""
+    for match in _YEAR.finditer(question):
+        year = int(match[1])
+        if years and match.start() not in explained and all(_misses(one, year) for one in years):
+            explained.add(match.start())
+            yield _line(match[0], years)
 
 
 def _misses(span: _Span, number: float) -> bool:

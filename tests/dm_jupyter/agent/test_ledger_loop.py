@@ -99,6 +99,15 @@ async def test_an_answer_that_rests_on_no_rows_is_sent_back_once_with_the_fact()
     assert "answer_absent" in done.prompts
 
 
+async def test_nothing_in_a_year_without_data_is_sent_back_even_if_no_selection_was_seen() -> None:
+    missed = "2012 lies outside of 'year' (2021 … 2025)"
+    context = replace(FREE.data_context, years_missed=(missed,))
+    blind = replace(came_to_nothing("0.0\n"), facts=())
+    done, policy = await _run(replace(FREE, data_context=context), [CODE, WRONG, HONEST], blind)
+    assert missed in policy.requests[2].messages[-1].content
+    assert (done.answer, done.rests_on) == (HONEST, ())
+
+
 async def test_an_answer_that_stays_is_marked() -> None:
     done, policy = await _run(FREE, [CODE, WRONG], came_to_nothing())
     assert (done.answer, done.rests_on) == (WRONG, (WORDS,))

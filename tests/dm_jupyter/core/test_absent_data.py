@@ -118,3 +118,30 @@ def test_words_of_the_question_say_nothing_about_the_data() -> None:
     results = [cell(fact, shows="nan")]
     assert absent_data("Where the mass is missing it is nan.", question, results) != ()
     assert absent_data("All bills are missing there, too.", "What is the bill?", results) == ()
+
+
+MISSED = ("2020 lies outside of 'date' (2012-01-01 … 2015-12-31)",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_marked"),
+    [
+        ("There were 0 days in 2020 with snow.", True),
+        ("The mean in 2020 is nan.", True),
+        ("No, it never snowed in 2020.", True),
+        ("The data only cover 2012 to 2015, so it is 0.", False),
+        ("There are no rows for 2020.", False),
+        ("At this rate, 2020 has 12 days.", False),
+    ],
+)
+def test_nothing_in_a_year_that_the_data_miss_is_marked_whatever_a_cell_selected(
+    answer: str, is_marked: bool
+) -> None:
+    question, shown = "How many days in 2020 had snow?", [cell(shows="0 False\n1 False")]
+    assert absent_data(answer, question, shown, MISSED) == (MISSED if is_marked else ())
+    assert absent_data(answer, question, [], MISSED) == ()
+
+
+def test_the_selection_itself_is_named_where_it_is_known() -> None:
+    (found,) = absent_data("0 days.", "How many in 2018?", [cell(YEAR, shows="0")], MISSED)
+    assert "year == 2018" in found

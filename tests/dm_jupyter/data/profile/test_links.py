@@ -21,7 +21,7 @@ from dm_jupyter.data.profile import (
     profile_to_json,
     render,
 )
-from dm_jupyter.data.profile.links import links_text
+from dm_jupyter.data.profile.links import links_text, years_missed
 from dm_jupyter.data.profile.values import MOST_VALUES, with_bounded_values
 from tests.examples import examples
 
@@ -107,9 +107,14 @@ def test_a_column_in_other_words_is_linked_and_its_own_name_is_no_news(games):
 def test_a_year_outside_of_the_dates_is_named(games, question):
     assert linked(question, games) == "- 2012 lies outside of 'when' (2021-01-03 … 2025-01-03)"
 
+    (line,) = years_missed(question, [games])
+    assert line in linked(question, games)
+
 
 def test_a_year_of_the_dates_is_not(games):
     assert linked("what happened in 2022?", games) == ""
+    assert years_missed("what happened in 2022?", [games]) == ()
+    assert years_missed("what happened?", [games]) == ()
 
 
 def test_a_number_is_compared_with_the_column_before_it(games):
