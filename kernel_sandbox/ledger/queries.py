@@ -2,7 +2,8 @@
 
 Covered: a query is only run again if it gave no row, or a single row of figures that are missing
 or 0. It then runs read-only and for a short time. Not covered: conditions other than comparisons of
-a column with literals, in queries without a compound (`UNION`) or a `WITH`.
+a column with literals or with a subquery of such conditions; queries with a compound (`UNION`) or a
+`WITH`.
 
 Imported only when pandas is loaded.
 """
@@ -13,7 +14,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ _CONDITION = re.compile(
       | IN\s*\(\s*{_LITERAL}(?:\s*,\s*{_LITERAL})*\s*\)
       | IS\s+(?:NOT\s+)?NULL)\Z"""
 )
+_SUBQUERY = re.compile(rf"(?is)\A{_SIDE}\s*(?:==?|IN)\s*\((?P<query>\s*SELECT\b.*)\)\Z")
 _TABLE = re.compile(rf"(?i)\b(?:FROM|JOIN)\s+({_NAME})(?:\s+(?:AS\s+)?({_NAME}))?")
 _PIECE = re.compile(rf"{_TEXT}|\(|\)|\b[A-Za-z]+\b|[^\s]", re.DOTALL)
 _CLAUSES = ("select", "from", "where", "group", "having", "order", "limit")
@@ -98,15 +100,29 @@ def file_of(connection: sqlite3.Connection) -> str:
 
 
 def _coverage(connection: sqlite3.Connection, query: str) -> tuple[Coverage, ...] | None:
-    parts = _parts_of(query)
-    if parts is None:
-        return None
     deadline = time.monotonic() + _ASKING_S
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-    if _selects_rows(connection, parts):
+    parts = _parts_of(query)
+    if parts is None or _selects_rows(connection, parts):
         return None
-    found = (_covered(connection, parts, one) for one in _conjuncts(parts.where))
-    return tuple(one for one in found if one is not None)[:_MOST_PARTS]
+    return tuple(_conditions(connection, parts))[:_MOST_PARTS]
+
+
+def _conditions(connection: sqlite3.Connection, parts: _Parts) -> Iterator[Coverage]:
+    """Yield what the data contain for each condition that can be parsed."""
+    for text in _conjuncts(parts.where):
+        if inner := _SUBQUERY.match(text):
+            yield from _inside(connection, inner["query"])
+        elif (found := _covered(connection, parts, text)) is not None:
+            yield found
+
+
+def _inside(connection: sqlite3.Connection, query: str) -> Iterator[Coverage]:
+    """Yield the same for the conditions of a subquery that gives no row."""
+    parts = _parts_of(query)
+    with suppress(sqlite3.Error):  # it names a column of the query around it
+        if parts is not None and not _selects_rows(connection, parts):
+            yield from _conditions(connection, parts)
 
 
 def _selects_rows(connection: sqlite3.Connection, parts: _Parts) -> bool:

@@ -61,6 +61,16 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             "SELECT note FROM sale WHERE note IS NOT NULL",
             Coverage("note IS NOT NULL", 0, "note"),
         ),
+        (
+            "SELECT COUNT(*) FROM sale WHERE total > 1 AND place = "
+            "(SELECT id FROM place WHERE name = 'Frence')",
+            Coverage("name = 'Frence'", 0, "name", near=(("'France'", 2),)),
+        ),
+        (
+            "SELECT COUNT(*) FROM sale WHERE place IN (SELECT id FROM place WHERE id IN "
+            "(SELECT id FROM place WHERE name = 'Frence'))",
+            Coverage("name = 'Frence'", 0, "name", near=(("'France'", 2),)),
+        ),
     ],
 )  # fmt: skip
 def test_a_query_without_rows_is_explained_by_what_the_columns_hold(
@@ -89,6 +99,22 @@ def test_a_query_that_selects_rows_or_cannot_be_read_is_not(shop: str, query: st
 def test_conditions_of_which_one_is_enough_are_not_taken_apart(shop: str) -> None:
     query = "SELECT COUNT(*) FROM place WHERE name = 'Rome' OR name = 'Oslo'"
     assert coverage_in_file(shop, query) == ()
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT id FROM place WHERE name = 'France'",  # has rows
+        "SELECT id FROM place WHERE name = sale.day",  # names the query around it
+    ],
+)
+def test_a_subquery_with_rows_or_of_the_query_around_it_explains_nothing(
+    shop: str, inner: str
+) -> None:
+    query = f"SELECT COUNT(*) FROM sale WHERE total > 100 AND place IN ({inner})"
+    found = coverage_in_file(shop, query)
+    assert found is not None
+    assert [one.part for one in found] == ["total > 100"]
 
 
 def test_a_query_that_takes_too_long_is_given_up(shop: str) -> None:
