@@ -87,8 +87,8 @@ def absent_data(
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
     absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
-    is_nothing = 0.0 in own or _NO_VALUE.search(answer) or _NOTHING.search(answer)
-    return words or (tuple(years_missed)[:_MOST_ABSENT] if is_nothing else ())
+    nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
+    return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
 
 
 def _says_so(answer: str, question: str) -> bool:

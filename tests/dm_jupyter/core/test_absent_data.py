@@ -132,6 +132,7 @@ MISSED = ("2020 lies outside of 'date' (2012-01-01 … 2015-12-31)",)
         ("The data only cover 2012 to 2015, so it is 0.", False),
         ("There are no rows for 2020.", False),
         ("At this rate, 2020 has 12 days.", False),
+        ("There is no trend, so 2020 has 12 days as well.", False),
     ],
 )
 def test_nothing_in_a_year_that_the_data_miss_is_marked_whatever_a_cell_selected(
