@@ -20,7 +20,12 @@ from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pict
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
 from dm_jupyter.core.grounded import Grounded, Verdict, doubts
-from dm_jupyter.core.question_names import idle_limit_words, missing_name_words, respelt_words
+from dm_jupyter.core.question_names import (
+    idle_limit_words,
+    missing_name_words,
+    respelt_words,
+    unused_limit_words,
+)
 from dm_jupyter.core.request_kind import request_kind
 from dm_jupyter.core.trajectory import (
     Answer,
@@ -189,7 +194,8 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
         lines = tuple(_report_words(trajectory, answer, grounding))
     asked, steps = trajectory.task.question, trajectory.steps
     of_names = (*respelt_words(asked, steps), *missing_name_words(asked, steps))
-    return (*lines, *of_names, *idle_limit_words(asked, steps))
+    of_limits = (*idle_limit_words(asked, steps), *unused_limit_words(asked, steps))
+    return (*lines, *of_names, *of_limits)
 
 
 def _report_words(

@@ -1,19 +1,20 @@
-"""Names and limits of a question that the data spell otherwise, do not have, or all pass.
+"""Names and limits of a question that the data spell otherwise or lack, or that no cell uses.
 
 A model corrects "Gento" to "Gentoo" by itself, and is mostly right. If a column is missing, it uses
-another one, sometimes wrongly. It also takes 10 kg as 10 although a column is in grams. The person
-sees a note, since the data need not mean what they meant.
+another one, sometimes wrongly. It also takes 10 kg as 10 although a column is in grams, or forgets
+the limit. The person sees a note, since the data need not mean what they meant.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 from dm_jupyter.core.trajectory import RunCell, Step
 
-__all__ = ["idle_limit_words", "missing_name_words", "respelt_words"]
+__all__ = ["idle_limit_words", "missing_name_words", "respelt_words", "unused_limit_words"]
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -26,6 +27,17 @@ _INFLECTIONS = frozenset(("s", "es", "y", "d", "ed", "ing", "n", "an", "ian", "i
 _MOST_VALUES = 200
 _MOST_LINES = 3
 _LIMIT = re.compile(r"[^<>=|&]{1,80} [<>]=? (-?\d[\d_]*(?:\.\d+)?)")
+_ASKED_LIMIT = re.compile(
+    rf"""(?ix)\b(?:over | above | below | under | exceed(?:s|ed|ing)? | at\s+(?:least|most)
+      | (?:more | less | fewer | (?:great|larg|small|high|low|heavi|light|old|young|long|short)er)
+        \s+than)\s+[$€£]?({_NUMBER.pattern})"""
+)
+_P_VALUE = re.compile(r"(?i)\bp[\s_-]?values?\b|\balpha\b")
+_NEAR_CHARS = 40
+_IN_CODE = re.compile(r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_SCALES = (*(10.0**power for power in range(10)), 7.0, 12.0, 24.0, 30.0, 60.0, 365.0, 3_600.0)
+"""Factors between a limit in a question and in code, either way: 10 kg in grams, 2 h in minutes."""
+_YEARS = range(1_500, 2_101)
 
 
 def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
@@ -91,6 +103,41 @@ def idle_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
         if limit and float(limit[1]) in asked
     ]
     return tuple(told[:_MOST_LINES])
+
+
+def unused_limit_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
+    """Return a sentence for each limit of the question that is in no cell, in whatever unit.
+
+    Years are left out, since code often names a date instead; p-values too, since the answer
+    compares them.
+
+    Args:
+        question: the question as the person wrote it.
+        steps: the steps of the run.
+    """
+    actions = [step.turn.action for step in steps if step.result is not None and step.result.ok]
+    code = [action.source for action in actions if isinstance(action, RunCell)]
+    numbers = {float(one.replace("_", "")) for text in code for one in _IN_CODE.findall(text)}
+    told = [
+        f'No cell uses the limit "{limit[0]}" of the question.'
+        for limit in _ASKED_LIMIT.finditer(question)
+        if code
+        and not _P_VALUE.search(question, max(0, limit.start() - _NEAR_CHARS), limit.start())
+        and not _is_used(float(limit[1].replace(",", "")), numbers)
+    ]
+    return tuple(dict.fromkeys(told))[:_MOST_LINES]
+
+
+def _is_used(limit: float, numbers: Iterable[float]) -> bool:
+    if limit in _YEARS or not limit:
+        return True
+    return any(
+        (limit.is_integer() and abs(number - limit) == 1)  # more than 3 is at least 4
+        or math.isclose(abs(number - 1), limit / 100)  # 5 % more or less
+        or any(math.isclose(number, limit * scale) for scale in _SCALES)
+        or any(math.isclose(number * scale, limit) for scale in _SCALES)
+        for number in numbers
+    )
 
 
 def _selected(step: Step) -> Iterator[str]:

@@ -2,7 +2,12 @@
 
 import pytest
 
-from dm_jupyter.core.question_names import idle_limit_words, missing_name_words, respelt_words
+from dm_jupyter.core.question_names import (
+    idle_limit_words,
+    missing_name_words,
+    respelt_words,
+    unused_limit_words,
+)
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
 from kernel_sandbox.types import CellResult, CellStatus
@@ -127,3 +132,39 @@ def test_a_limit_that_every_row_passes_is_told() -> None:
 )
 def test_other_selections_are_not_told(question: str, step: Step) -> None:
     assert idle_limit_words(question, [step]) == ()
+
+
+HEAVY = "How long are the flippers of the penguins over 10 kg?"
+
+
+def _cell(code: str, status: CellStatus = CellStatus.OK) -> Step:
+    return _step(code, "python", [], status)
+
+
+def test_a_limit_that_no_cell_uses_is_told_once() -> None:
+    steps = [_cell("df['flipper'].mean()"), _cell("df[df.mass > 10_000]", CellStatus.ERROR)]
+    assert unused_limit_words(HEAVY, steps) == (
+        'No cell uses the limit "over 10" of the question.',
+    )
+    twice = "Count those at least $1,250.50, then name those at least $1,250.50."
+    assert len(unused_limit_words(twice, steps)) == 1
+    assert unused_limit_words(HEAVY, steps[1:]) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "code"),
+    [
+        (HEAVY, "df[df.mass > 10]"),
+        (HEAVY, "df[df.mass > 10_000]"),
+        (HEAVY, "df[df.mass > 1e4]"),
+        ("Who has more than 3 orders?", "orders[orders >= 4]"),
+        ("How many are longer than 2 hours?", "df[df.minutes > 120]"),
+        ("Is it at most 5 percent more than 200?", "total <= 1.05 * 200"),
+        ("What grew by at least 15 %?", "growth[growth >= 0.15]"),
+        ("What sold after 2015, and over 2015?", "df['total'].sum()"),
+        ("Is the p-value of the test below 0.05?", "print(test.pvalue)"),
+        ("Which is over the mean?", "df[df.a > df.a.mean()]"),
+    ],
+)
+def test_a_limit_in_another_unit_or_form_is_used(question: str, code: str) -> None:
+    assert unused_limit_words(question, [_cell(code)]) == ()
