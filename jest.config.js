@@ -36,5 +36,7 @@ module.exports = {
   reporters: ['default'],
   roots: ['<rootDir>/labextension/src'],
   testRegex: '/__tests__/.*\\.spec\\.tsx?$',
+  // The first test of a file may load all of JupyterLab on a busy machine.
+  testTimeout: 60_000,
   transformIgnorePatterns: [`/node_modules/(?!${esModules}).+`]
 };

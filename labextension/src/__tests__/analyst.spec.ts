@@ -240,7 +240,7 @@ describe('Analyst', () => {
       analyst.choices.approval = 'ask';
       Object.assign(panel.content, { activeCellIndex: 0 });
       receive(runClosed());
-      await settle();
+      await untilAsked(2);
       expect(sent('ask')[1]).toMatchObject({
         question: 'And?',
         files: ['f.csv'],
@@ -271,7 +271,7 @@ describe('Analyst', () => {
       await analyst.ask(PATH, { text: 'And then?' });
       analyst.drafts.change(PATH, { text: 'being written' });
       receive(runClosed());
-      await settle();
+      await untilAsked(2);
       refuse('file');
       const { held, waiting } = analyst.queue.get(PATH);
       expect(waiting.map(one => one.question.text)).toEqual([
@@ -290,7 +290,7 @@ describe('Analyst', () => {
       await analyst.ask(PATH, { text: 'And?' });
       await analyst.ask(PATH, { text: 'And then?' });
       receive(runClosed());
-      await settle();
+      await untilAsked(2);
       refuse('file');
       expect(analyst.drafts.get(PATH).text).toBe('And?');
       expect(analyst.queue.get(PATH).held).toBe('refused');
@@ -300,6 +300,12 @@ describe('Analyst', () => {
 
   async function settle(): Promise<void> {
     await new Promise(resolve => setTimeout(resolve, 20));
+  }
+
+  async function untilAsked(times: number): Promise<void> {
+    while (sent('ask').length < times) {
+      await settle();
+    }
   }
 
   it('asks as often again in the kernel that the person chose', async () => {
@@ -347,7 +353,7 @@ describe('Analyst', () => {
     analyst.setApproval(PATH, 'auto');
     expect(analyst.choices.approval).toBe('auto');
     receive(runClosed());
-    await settle();
+    await untilAsked(3);
     // As it was when the question was asked.
     expect(sent('ask')[2]).toMatchObject({ kernel: 'own', approval: 'risky' });
   });
