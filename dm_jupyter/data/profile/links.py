@@ -60,7 +60,7 @@ _COMMON = frozenset((*_ENGLISH.split(), *_OTHERS.split()))
 _YEAR = re.compile(r"(?<![\w.,:/-])(1[5-9]\d\d|20\d\d)(?![\w%€$]|[.,]\d)")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w:/])|"
                      r"(?<![\w.,:/-])-?\d+(?:\.\d+)?(?![\w:/%]|[.,]\d)")  # fmt: skip
-_ISO_YEAR = re.compile(r"(\d{4})-\d\d")
+_YEAR_FIRST = re.compile(r"(\d{4})[-/.]\d\d?(?!\d)")
 _YEARS = range(1500, 2101)
 _IN_YEARS = re.compile(r"year|jahr|\baño|\banno\b|\bannée|\bjaar\b|season", re.IGNORECASE)
 _NEAR_CHARS = 40
@@ -378,7 +378,7 @@ def _spans(profiles: Sequence[FileProfile]) -> tuple[list[_Span], list[_Span]]:
 def _year_span(column: ColumnProfile, text: str) -> _Span | None:
     low, high = column.minimum, column.maximum
     if isinstance(low, str) and isinstance(high, str):
-        first, last = _ISO_YEAR.match(low), _ISO_YEAR.match(high)
+        first, last = _YEAR_FIRST.match(low), _YEAR_FIRST.match(high)
         if first and last:
             return _Span(int(first[1]), int(last[1]), text, _names(column))
     # A count of such a size is not a year; the name of a column of years says so.

@@ -278,3 +278,10 @@ def test_a_quoted_part_of_a_column_is_no_missing_value(tmp_path):
 def test_numbers_of_another_scale_are_not_compared(games):
     assert linked("Is age over 5 million?", games) == ""
     assert linked("age and 2,000 in some year", games) == ""
+
+
+def test_dates_with_slashes_have_years_too(tmp_path):
+    profile = csv(tmp_path, {"date": ["2012/01/01", "2015/12/31"] * 9})
+    told = "2020 lies outside of 'date' (2012/01/01 … 2015/12/31)"
+    assert years_missed("How many days in 2020 had snow?", [profile]) == (told,)
+    assert years_missed("How many days in 2013 had snow?", [profile]) == ()
