@@ -60,7 +60,8 @@ _COMMON = frozenset((*_ENGLISH.split(), *_OTHERS.split()))
 _YEAR = re.compile(r"(?<![\w.,:/-])(1[5-9]\d\d|20\d\d)(?![\w%€$]|[.,]\d)")
 _NUMBER = re.compile(r"(?<![\w.,:/-])-?\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\w:/])|"
                      r"(?<![\w.,:/-])-?\d+(?:\.\d+)?(?![\w:/%]|[.,]\d)")  # fmt: skip
-_YEAR_FIRST = re.compile(r"(\d{4})[-/.]\d\d?(?!\d)")
+_YEAR_FIRST = re.compile(r"(\d{4})(?:-\d\d|[/.]\d\d?[/.]\d\d?(?!\d))")
+"""A date that begins with its year; `2011/12` is a season."""
 _YEARS = range(1500, 2101)
 _IN_YEARS = re.compile(r"year|jahr|\baño|\banno\b|\bannée|\bjaar\b|season", re.IGNORECASE)
 _NEAR_CHARS = 40
@@ -105,7 +106,7 @@ def links_text(
 
 
 def years_missed(question: str, profiles: Sequence[FileProfile]) -> tuple[str, ...]:
-    """Return one line for each year of a question that all dates and years of its data miss.
+    """Return a line for each of the first years of a question that all dates of its data miss.
 
     Args:
         question: as the person wrote it.
@@ -119,7 +120,8 @@ def years_missed(question: str, profiles: Sequence[FileProfile]) -> tuple[str, .
     search = _Search(question, words, lexicon_of(profiles), "")
     for _ in (*search.quoted(), *search.named()):
         pass  # each marks the words that it explains
-    return tuple(_years_missed(question, years, {words[place].start for place in search.taken}))
+    explained = {words[place].start for place in search.taken}
+    return tuple(dict.fromkeys(_years_missed(question, years, explained)))[:_MOST]
 
 
 _Fact = tuple[int, str]

@@ -378,11 +378,10 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def _without_adapter(model: LocalModel) -> LocalModel:
-    """Return the weights alone, with the name that the catalogue has for them."""
+    """Return the catalogue's model of the same weights alone."""
     if model.adapter is None:
         return model
-    alone = (one for one in MODELS if one.adapter is None and one.sha256 == model.sha256)
-    return next(alone, replace(model, adapter=None))
+    return next(one for one in MODELS if one.adapter is None and one.sha256 == model.sha256)
 
 
 def _with_own_adapter(base: LocalModel, path: Path) -> LocalModel:

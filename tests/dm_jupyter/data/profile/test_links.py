@@ -106,9 +106,9 @@ def test_a_column_in_other_words_is_linked_and_its_own_name_is_no_news(games):
 @pytest.mark.parametrize("question", ["sales in 2012", "between 2012 and 2022, what grew?"])
 def test_a_year_outside_of_the_dates_is_named(games, question):
     assert linked(question, games) == "- 2012 lies outside of 'when' (2021-01-03 … 2025-01-03)"
-
-    (line,) = years_missed(question, [games])
+    (line,) = years_missed(f"{question} In 2012?", [games])
     assert line in linked(question, games)
+    assert len(years_missed(" ".join(map(str, range(1900, 2000))), [games])) == 3
 
 
 def test_a_year_of_the_dates_is_not(games):
@@ -285,3 +285,5 @@ def test_dates_with_slashes_have_years_too(tmp_path):
     told = "2020 lies outside of 'date' (2012/01/01 … 2015/12/31)"
     assert years_missed("How many days in 2020 had snow?", [profile]) == (told,)
     assert years_missed("How many days in 2013 had snow?", [profile]) == ()
+    seasons = csv(tmp_path, {"season": ["2011/12", "2014/15"] * 9})
+    assert years_missed("How many goals in 2015?", [seasons]) == ()
