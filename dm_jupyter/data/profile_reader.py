@@ -109,7 +109,7 @@ class _Told:
     """Progress writer of a pass, twice a second at most."""
 
     def __init__(self) -> None:
-        self._next = time.monotonic() + _TELL_EVERY_S
+        self._next = 0.0
 
     def __call__(self, share: float) -> None:
         if time.monotonic() < self._next:
