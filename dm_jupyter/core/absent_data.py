@@ -13,7 +13,7 @@ from dm_jupyter.core.data_facts import fact_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "rests_words"]
+__all__ = ["absent_data", "rests_words", "says_absent"]
 
 _MOST_ABSENT = 3
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
@@ -30,6 +30,8 @@ _SAID = re.compile(
     | \bno\s+(?:[\w'-]+\s+){{0,3}}?(?:(?:was|were|is|are)\s+)?
       (?:recorded|measured|observed|listed|found|reported|available|issued|called|named)\b
     | \bonly\s+(?:contains?|covers?|has|have|holds?|includes?|lists?)\b
+    | \b(?:data|dataset|table|file)\s+(?:contains?|has|have|holds?|includes?|lists?|shows?)\s+
+      (?:no|none)\b
     | \b(?:data|dataset|table|file|records?|rows?|years|dates)\s+(?:only\s+)?
       (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
     """
@@ -78,7 +80,7 @@ def absent_data(
         years_missed: the question's years that the data miss, in words.
     """
     worked = [result for result in results if result.ok]
-    if not worked or _says_so(answer, question):
+    if not worked or says_absent(answer, question):
         return ()
     given = _numbers(question)
     own = _numbers(answer) - given
@@ -91,8 +93,13 @@ def absent_data(
     return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
 
 
-def _says_so(answer: str, question: str) -> bool:
-    """Whether an answer says that data are absent, in other words than those of the question."""
+def says_absent(answer: str, question: str) -> bool:
+    """Return whether an answer says that data are absent, in other words than the question's.
+
+    Args:
+        answer: that the model states.
+        question: the question.
+    """
     asked = _plain(question)
     return any(_plain(found[0]) not in asked for found in _SAID.finditer(answer))
 

@@ -29,6 +29,8 @@ MARK = ("no row has year == 2019",)
         (RAIN, "The data do not cover June 2019.", (), Verdict.SAID),
         (RAIN, "The data only run from 2012 to 2015.", MARK, Verdict.SAID),
         (RAIN, "There are no records for June 2019.", (), Verdict.SAID),
+        (RAIN, "The data contain no June of 2019.", (), Verdict.SAID),
+        (RAIN, "The data have none and run from 2012 to 2015.", (), Verdict.SAID),
         (RAIN, "It rained 0.0 mm in June 2019.", (), Verdict.UNSAID),
         (RAIN, "It rained 0.0 mm in June 2019.", MARK, Verdict.MARKED),
         (RAIN, "There was no rain in June 2019.", (), Verdict.UNSAID),  # a claim about the weather

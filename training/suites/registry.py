@@ -10,6 +10,7 @@ import importlib
 
 from training.suites.dabench import DABench
 from training.suites.dsbench_modeling import DSBenchModeling
+from training.suites.generated.absent import AbsentQuestions
 from training.suites.generated.suite import FreeQuestions, GeneratedQuestions
 from training.suites.own import OwnQuestions
 from training.suites.qrdata import QRData
@@ -22,6 +23,7 @@ from training.suites.xlsx import XlsxQuestions
 __all__ = ["SUITES", "find_suite"]
 
 _OURS: tuple[Suite, ...] = (
+    AbsentQuestions(),
     DABench(),
     DSBenchModeling(),
     FreeQuestions(),

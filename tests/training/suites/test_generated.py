@@ -11,6 +11,7 @@ import pytest
 
 from dm_jupyter.assist.critique import misfits
 from training.suites.generated.__main__ import main
+from training.suites.generated.absent import _FAR_ABOVE, _YEARS, AbsentQuestions
 from training.suites.generated.dataset import Plan, generate
 from training.suites.generated.questions.templates import templates
 from training.suites.generated.suite import _FORM_ASKS_MORE, FreeQuestions, GeneratedQuestions
@@ -161,3 +162,60 @@ def test_a_split_without_a_free_question_is_refused(made: Path, tmp_path: Path) 
     (tmp_path / "tables").symlink_to(made / "train" / "tables")
     with pytest.raises(RecordError, match="without a form"):
         FreeQuestions().load(tmp_path)
+
+
+def test_a_question_on_absent_data_is_right_only_if_the_answer_denies_them(made: Path) -> None:
+    suite = AbsentQuestions()
+    for split in SPLITS:
+        items = suite.load(made / split)
+        assert [item.task.question for item in items] == [
+            item.task.question for item in suite.load(made / split)
+        ]
+        assert len({item.task.id for item in items}) == len(items)
+        for item in items:
+            assert item.task.metadata["evaluation_only"] == (split != "train")
+            assert item.label in item.task.question
+            assert "{" not in item.task.question
+            for answer in (
+                f"<think>Perhaps 4.</think>The data contain no rows for {item.label}.",
+                f"There are none for {item.label.upper()}; the data only cover 2019 to 2021.",
+            ):
+                verdict = suite.score(item, Outcome(answer, made))
+                assert verdict.correct, (answer, item.task.question)
+                assert verdict.strict_correct
+                assert suite.agree(item, Outcome(answer, made), Outcome(answer, made))
+            for wrong in (
+                f"The result for {item.label} is 0.00.",
+                f"The average for {item.label} is nan.",
+                "There are no such rows.",
+                "",
+            ):
+                assert not suite.score(item, Outcome(wrong, made)).correct
+                said = f"There are none for {item.label}."
+                is_denial = wrong.startswith("There are no")
+                assert is_denial == suite.agree(item, Outcome(said, made), Outcome(wrong, made))
+
+
+def test_no_table_has_the_data_that_questions_call_absent() -> None:
+    covered = {year for low, high in _YEARS for year in range(low, high + 2)}
+    for domain in domains():
+        labels = {one for column in domain.columns for one in (*column.values, *column.absent)}
+        assert len(labels) == sum(
+            len({*column.values, *column.absent}) for column in domain.columns
+        ), "a label is absent from all columns"
+        for seed in range(3):
+            table = draw_table(domain, seed, 0)
+            for column in table.columns:
+                found = [one for one in table.present(column.name) if one is not None]
+                if column.kind == "number":
+                    assert max(found) < 0.95 * min(_FAR_ABOVE) * column.typical, column.name
+                elif column.kind == "date":
+                    assert covered.isdisjoint(one.year for one in found)
+
+
+def test_a_question_on_absent_data_needs_a_known_domain(made: Path, tmp_path: Path) -> None:
+    first = json.loads((made / "train" / "questions.jsonl").read_text().splitlines()[0])
+    (tmp_path / "questions.jsonl").write_text(json.dumps({**first, "domain": "moon"}))
+    (tmp_path / "tables").symlink_to(made / "train" / "tables")
+    with pytest.raises(RecordError, match="field 'domain': there is no such domain"):
+        AbsentQuestions().load(tmp_path)

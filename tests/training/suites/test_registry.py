@@ -91,8 +91,8 @@ def test_the_registry_names_suites_as_they_name_themselves() -> None:
     assert {name: suite.name for name, suite in SUITES.items()} == {n: n for n in SUITES}
     assert find_suite("dabench") is SUITES["dabench"]
     ours = {
-        "dabench", "dsbench-modeling", "generated", "generated-free", "own", "qrdata", "reports",
-        "sql", "tablebench", "xlsx",
+        "dabench", "dsbench-modeling", "generated", "generated-absent", "generated-free", "own",
+        "qrdata", "reports", "sql", "tablebench", "xlsx",
     }  # fmt: skip
     assert set(SUITES) == ours
 

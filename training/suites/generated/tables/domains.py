@@ -35,6 +35,8 @@ class Column:
     """Clause that selects one value, after the plural of the row: "orders CLAUSE"."""
     values: tuple[str, ...] = ()
     """Possible labels."""
+    absent: tuple[str, ...] = ()
+    """Labels that no table has, for questions on absent data."""
     yes: str = ""
     """Clause of a flag that is set."""
     no: str = ""
@@ -174,7 +176,8 @@ def _domain(raw: Mapping[str, Any]) -> Domain:
 def _columns(domain: str, raw: list[Mapping[str, Any]]) -> tuple[Column, ...]:
     columns = []
     for one in raw:
-        column = _make(Column, domain, {**one, "values": tuple(one.get("values", ()))})
+        labels = {key: tuple(one.get(key, ())) for key in ("values", "absent")}
+        column = _make(Column, domain, {**one, **labels})
         if column.kind not in _KINDS:
             raise DomainError(f"domain {domain}: column {column.name} is no {column.kind!r}")
         columns.append(column)
