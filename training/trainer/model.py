@@ -52,14 +52,27 @@ class ModelSettings:
     base: str
     """A transformers folder, a .gguf file, or a name from `dm-jupyter model list`. If that model
     has an adapter, the training begins with it."""
-    dtype: str = "bfloat16"
-    """`bfloat16`, `float32` or `float64`."""
+    dtype: str = "auto"
+    """`bfloat16`, `float32` or `float64`; `auto` is bfloat16 where the device multiplies it by
+    itself, and float32 elsewhere."""
     recompute: bool = False
     """Whether the backward pass recomputes activations: less memory, more time."""
 
     def __post_init__(self) -> None:
-        if self.dtype not in _DTYPES:
-            raise TrainerError(f"the dtype {self.dtype!r} is not one of {', '.join(_DTYPES)}")
+        if self.dtype not in ("auto", *_DTYPES):
+            raise TrainerError(f"the dtype {self.dtype!r} is not one of auto, {', '.join(_DTYPES)}")
+
+    def numbers(self, device: torch.device) -> torch.dtype:
+        """Return the number format in which a device computes.
+
+        A processor without instructions for bfloat16 takes six times as long for it.
+        """
+        if self.dtype != "auto":
+            return _DTYPES[self.dtype]
+        is_slow = device.type == "cpu" and not (
+            torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001  (there is no public name)
+        )
+        return torch.float32 if is_slow else torch.bfloat16
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +135,7 @@ def open_model(
         TrainerError: there is no such model, or it can't be read.
     """
     folder, begun = model_folder(settings.base), _adapter_file(settings.base)
+    dtype = settings.numbers(device)
     if begun is not None and adapter is None:
         raise TrainerError(
             f"{settings.base} has an adapter, and only the training of an adapter can begin with "
@@ -130,7 +144,10 @@ def open_model(
     transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            folder, dtype=_DTYPES[settings.dtype], attn_implementation="sdpa", local_files_only=True
+            folder,
+            dtype="auto" if adapter is not None and dtype == torch.float32 else dtype,
+            attn_implementation="sdpa",
+            local_files_only=True,
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
@@ -144,6 +161,8 @@ def open_model(
     can_pack = set(getattr(model.config, "layer_types", None) or ()) <= {"full_attention"}
     if adapter is not None:
         model = with_adapter(model, adapter, seed, tuple(added))
+        if dtype == torch.float32:
+            _compute_in_float32(model)
     model.train()
     opened = OpenedModel(model, tokenizer, can_pack, tuple(added))
     if begun is not None and adapter is not None:
@@ -224,6 +243,38 @@ class _LowRank(torch.nn.Linear):  # type: ignore[misc]
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         return torch.nn.functional.linear(values, self.weight.to(values.dtype))
+
+
+def _compute_in_float32(model: Any) -> None:
+    """Convert a model with an adapter, but leave the large matrices in the numbers of its file."""
+    linear = {id(one.weight) for one in model.modules() if type(one) is torch.nn.Linear}
+    for one in model.parameters():
+        if id(one) not in linear or one.requires_grad:
+            one.data = one.data.float()
+    for layer in model.modules():
+        if type(layer) is torch.nn.Linear and layer.weight.dtype != torch.float32:
+            layer.__class__ = _Frozen
+
+
+class _Frozen(torch.nn.Linear):  # type: ignore[misc]
+    """A matrix that does not learn: kept in bfloat16, multiplied in float32."""
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        product = _Product.apply(values, self.weight)
+        return product if self.bias is None else product + self.bias
+
+
+class _Product(torch.autograd.Function):  # type: ignore[misc]
+    """Product with a matrix that is widened when it is used, so that no wide copy is kept."""
+
+    @staticmethod
+    def forward(ctx: Any, values: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        ctx.weight = weight
+        return torch.nn.functional.linear(values, weight.to(values.dtype))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        return gradient @ ctx.weight.to(gradient.dtype), None
 
 
 def model_folder(base: str) -> Path:

@@ -61,6 +61,8 @@ def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
         raise TrainerError(
             "set fsdp_cpu_ram_efficient_loading to false in the file for accelerate launch"
         )
+    if len({one.dtype for one in model.parameters()}) > 1:  # a unit must have one number format
+        model.float()
     causal = model.get_base_model() if hasattr(model, "get_base_model") else model
     kinds = set(causal._no_split_modules or ())
     layers = [one for one in causal.modules() if type(one).__name__ in kinds]

@@ -54,6 +54,53 @@ def test_an_adapter_on_bfloat16_learns_as_on_float32(tmp_path: Path) -> None:
     assert {one.dtype for one in rounded.values()} == {torch.float32}
 
 
+def test_a_frozen_matrix_keeps_its_numbers_and_computes_in_float32(tmp_path: Path) -> None:
+    from tests.training.trainer.test_losses import gradients, loss_of
+    from tests.training.trainer.tiny import random_rows
+    from training.trainer.batch import make_packs
+
+    tiny_model("qwen2", torch.bfloat16).save_pretrained(tmp_path / "short")
+    tiny_model("qwen2", torch.bfloat16).float().save_pretrained(tmp_path / "wide")
+    save_tiny(tmp_path / "m")  # for its tokenizer
+    for name in ("short", "wide"):
+        for file in (tmp_path / "m").glob("tokenizer*"):
+            (tmp_path / name / file.name).write_bytes(file.read_bytes())
+    rows = random_rows((40, 30), shared=20)
+    found = {}
+    learning: dict[str, torch.Tensor] = {}
+    for name in ("short", "wide"):
+        opened = open_model(
+            ModelSettings(str(tmp_path / name), "float32"), AdapterSettings(4, 8), CPU
+        )
+        model, seed = opened.model, torch.Generator().manual_seed(1)
+        for place, one in opened.parameters().items():
+            one.data = learning.setdefault(place, torch.randn(one.shape, generator=seed) / 10)
+        loss = loss_of(model, rows, make_packs(rows, 1000))
+        kinds = {one.dtype for one in model.parameters() if not one.requires_grad}
+        assert (torch.bfloat16 in kinds) == (name == "short")
+        found[name] = loss, gradients(model, loss)
+    (short, sloped), (wide, exact) = found["short"], found["wide"]
+    assert short.item() == pytest.approx(wide.item(), abs=1e-6)
+    assert sloped.keys() == exact.keys()
+    for one, slope in exact.items():
+        torch.testing.assert_close(sloped[one], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_a_processor_without_bfloat16_computes_in_float32(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cuda, settings = torch.device("cuda"), ModelSettings("m")
+    for is_known, dtype in ((True, torch.bfloat16), (False, torch.float32)):
+        monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda known=is_known: known)
+        monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
+        assert settings.numbers(CPU) == dtype
+        assert settings.numbers(cuda) == torch.bfloat16
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    assert settings.numbers(CPU) == torch.float32
+    assert ModelSettings("m", "bfloat16").numbers(CPU) == torch.bfloat16
+
+
 def test_the_same_seed_makes_the_same_adapter_and_moves_no_other_chance(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m")
     settings = ModelSettings(str(tmp_path / "m"), "float32")
