@@ -232,7 +232,9 @@ def absent_of(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
     task = trajectory.task
     asked = f"{task.question}\n{task.constraints}\n{task.answer_format}"
     missed = trajectory.data_context.years_missed
-    return absent_data(answer, asked, _outputs(trajectory), missed)
+    actions = [step.turn.action for step in trajectory.steps if step.result is not None]
+    sources = [one.source if isinstance(one, RunCell) else "" for one in actions]
+    return absent_data(answer, asked, _outputs(trajectory), missed, sources)
 
 
 def _outputs(trajectory: Trajectory) -> list[CellResult]:

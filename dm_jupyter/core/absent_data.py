@@ -13,7 +13,7 @@ from dm_jupyter.core.data_facts import fact_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "rests_words", "says_absent"]
+__all__ = ["absent_data", "names_absent", "rests_words", "says_absent"]
 
 _MOST_ABSENT = 3
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
@@ -62,6 +62,7 @@ def absent_data(
     question: str,
     results: Sequence[CellResult],
     years_missed: Sequence[str] = (),
+    sources: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Return the absent data that an answer rests on, in words.
 
@@ -78,6 +79,7 @@ def absent_data(
         question: the question, whose numbers are not the answer's own.
         results: the results of the run's cells, in order.
         years_missed: the question's years that the data miss, in words.
+        sources: the code of the cells, in the same order.
     """
     worked = [result for result in results if result.ok]
     if not worked or says_absent(answer, question):
@@ -85,7 +87,7 @@ def absent_data(
     given = _numbers(question)
     own = _numbers(answer) - given
     found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
-    found += _named(worked[-1].facts, question)
+    found += [*_named(worked[-1].facts, question), *_given_up(results, sources, question)]
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
     absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
@@ -160,6 +162,29 @@ def _named(facts: Sequence[Fact], question: str) -> Iterator[Fact]:
         asked = [one for one in _values(fact) if _holds(question.casefold(), one.casefold())]
         if asked and not any(_replaces(x, fact, question) for x in facts[place + 1 :]):
             yield fact
+
+
+def _given_up(
+    results: Sequence[CellResult], sources: Sequence[str], question: str
+) -> Iterator[Fact]:
+    """Yield the absences of a value that the question names, in a column no later cell uses."""
+    for place, result in enumerate(results[: len(sources)]):
+        pairs = zip(results[place + 1 :], sources[place + 1 :], strict=False)
+        later = " ".join(source.casefold() for other, source in pairs if other.ok)
+        for fact in _named(result.facts, question) if later else ():
+            columns = [part.column for part in fact.coverage if part.column and not part.rows]
+            if columns and not any(name.casefold() in later for name in columns):
+                yield fact
+
+
+def names_absent(facts: Sequence[Fact], question: str) -> bool:
+    """Return whether a cell selected no row for a value that the question names.
+
+    Args:
+        facts: of the cell.
+        question: the question.
+    """
+    return any(_named(facts, question))
 
 
 def _values(fact: Fact) -> list[str]:

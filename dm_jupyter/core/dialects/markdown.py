@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dm_jupyter.core import prompts
+from dm_jupyter.core.absent_data import names_absent
 from dm_jupyter.core.closed_form import answer_names, find_answers, is_no_value
 from dm_jupyter.core.data_facts import fact_words
 from dm_jupyter.core.dialect import Message, Tool
@@ -58,6 +59,7 @@ class MarkdownDialect:
         "markdown_system_sql",
         "markdown_print",
         "markdown_failed",
+        "markdown_failed_absent",
         "markdown_limit",
         "markdown_silent",
         "markdown_missing",
@@ -170,6 +172,11 @@ class MarkdownDialect:
             return prompts.fill("markdown_limit", output=text, language=language)
         if not result.ok:
             what = "query" if _speaks_sql(trajectory) else "cell"
+            if _lacks_the_asked(trajectory, result):
+                question = trajectory.task.question
+                return prompts.fill(
+                    "markdown_failed_absent", output=text, what=what, question=question
+                )
             return prompts.fill("markdown_failed", output=text, what=what)
         names = answer_names(trajectory.task.answer_format)
         if names:
@@ -294,7 +301,16 @@ def _needs_code(trajectory: Trajectory) -> bool:
         return False
     if last.result is None:
         return not any(step.result and step.result.ok for step in trajectory.steps)
-    return not last.result.ok or trajectory.task.is_closed_form or not _has_output(last.result)
+    if not last.result.ok:
+        return _begins_anew(trajectory) or not _lacks_the_asked(trajectory, last.result)
+    return trajectory.task.is_closed_form or not _has_output(last.result)
+
+
+def _lacks_the_asked(trajectory: Trajectory, result: CellResult) -> bool:
+    """Whether a cell selected no row for what a free question names, which may be the answer."""
+    if trajectory.task.is_closed_form or not trajectory.assists.ledger:
+        return False
+    return names_absent(result.facts, trajectory.task.question)
 
 
 def _may_answer(trajectory: Trajectory) -> bool:

@@ -146,3 +146,28 @@ def test_nothing_in_a_year_that_the_data_miss_is_marked_whatever_a_cell_selected
 def test_the_selection_itself_is_named_where_it_is_known() -> None:
     (found,) = absent_data("0 days.", "How many in 2018?", [cell(YEAR, shows="0")], MISSED)
     assert "year == 2018" in found
+
+
+LEGAL = none_of("Department == 'Legal'", Coverage("Department == 'Legal'", 0, "Department"))
+SNOW = none_of("date == 2016", Coverage("date == 2016", 0, "date", low="2012", high="2015"))
+BUDGET = "What is the budget of the Legal department?"
+
+
+@pytest.mark.parametrize(
+    ("question", "fact", "later", "answer", "is_marked"),
+    [
+        (BUDGET, LEGAL, "print('budget of legal: 0')", "The budget is 0.", True),
+        (BUDGET, LEGAL, "print(df.department.eq('Law').sum())", "The budget is 0.", False),
+        (BUDGET, LEGAL, "print('budget of legal: 0')", "The data have no Legal there.", False),
+        ("What is the budget?", LEGAL, "print('budget: 0')", "The budget is 0.", False),
+        ("How often did it snow in 2016?", SNOW, "print(len(df[df.rain > 0]))", "23 days.", True),
+        ("How often did it snow in 2016?", SNOW, "print(len(df[df.date > '2']))", "23.", False),
+    ],
+)
+def test_a_condition_that_later_cells_give_up_is_not_forgotten(
+    question: str, fact: Fact, later: str, answer: str, is_marked: bool
+) -> None:
+    failed = CellResult(CellStatus.ERROR, facts=(fact,))
+    results = [failed, cell(shows="23 or 0")]
+    assert bool(absent_data(answer, question, results, (), ["…", later])) == is_marked
+    assert not absent_data(answer, question, [failed], (), ["…"])
