@@ -99,6 +99,24 @@ async def test_an_answer_that_rests_on_no_rows_is_sent_back_once_with_the_fact()
     assert "answer_absent" in done.prompts
 
 
+async def test_a_cell_that_fails_because_no_row_has_what_is_asked_for_may_be_answered() -> None:
+    failed = replace(raised("IndexError", "index 0 is out of bounds"), facts=(NONE,))
+    done, policy = await _run(FREE, [CODE, HONEST], failed)
+    asked = policy.requests[1]
+    assert asked.prefill == ""
+    assert WORDS in asked.messages[-1].content
+    assert "The data contain no rows for" in asked.messages[-1].content
+    assert (done.answer, done.rests_on, done.unsupported) == (HONEST, (), ())
+    done, policy = await _run(FREE, [CODE, CODE, HONEST], failed, RunSettings(max_turns=3))
+    assert policy.requests[2].prefill.startswith("```python")  # it would only write it again
+    other = replace(FREE, task=replace(FREE.task, question="Why did sales drop?"))
+    without = RunSettings(assistance=Assistance().without("ledger"), max_turns=2)
+    for start, settings in ((CLOSED, None), (other, None), (FREE, without)):
+        _, policy = await _run(start, [CODE, CODE, CODE], failed, settings)
+        assert policy.requests[1].prefill.startswith("```python")
+        assert "contain no rows" not in policy.requests[1].messages[-1].content
+
+
 async def test_nothing_in_a_year_without_data_is_sent_back_even_if_no_selection_was_seen() -> None:
     missed = "2012 lies outside of 'year' (2021 … 2025)"
     context = replace(FREE.data_context, years_missed=(missed,))
