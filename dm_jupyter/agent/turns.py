@@ -41,7 +41,7 @@ from kernel_sandbox.types import CellResult, Display
 
 __all__ = ["PROMPTS", "absent_of", "after_answer", "answered", "parse_turn"]
 
-PROMPTS = ("answer_absent", "answer_unsupported", "answer_uncomputed")
+PROMPTS = ("absent_reply", "answer_absent", "answer_unsupported", "answer_uncomputed")
 """Names of the prompts that this module uses."""
 
 
@@ -167,7 +167,8 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
     is_meant_so = ended.kind == "explain" and not has_outputs  # nothing was to be computed
     told = []
     if ended.rests_on and assists.ledger:
-        told.append(prompts.fill("answer_absent", absent=". ".join(ended.rests_on)))
+        absent, reply = ". ".join(ended.rests_on), prompts.text_of("absent_reply")
+        told.append(prompts.fill("answer_absent", absent=absent, reply=reply))
     if ended.unsupported and assists.grounding and not is_meant_so:
         reason = "answer_unsupported" if has_outputs else "answer_uncomputed"
         lines = "\n".join(f"- {line}" for line in doubts(ended.grounding))

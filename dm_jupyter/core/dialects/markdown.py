@@ -60,6 +60,7 @@ class MarkdownDialect:
         "markdown_print",
         "markdown_failed",
         "markdown_failed_absent",
+        "absent_reply",
         "markdown_limit",
         "markdown_silent",
         "markdown_missing",
@@ -173,9 +174,12 @@ class MarkdownDialect:
         if not result.ok:
             what = "query" if _speaks_sql(trajectory) else "cell"
             if _lacks_the_asked(trajectory, result):
-                question = trajectory.task.question
                 return prompts.fill(
-                    "markdown_failed_absent", output=text, what=what, question=question
+                    "markdown_failed_absent",
+                    output=text,
+                    what=what,
+                    question=trajectory.task.question,
+                    reply=prompts.text_of("absent_reply"),
                 )
             return prompts.fill("markdown_failed", output=text, what=what)
         names = answer_names(trajectory.task.answer_format)
