@@ -24,6 +24,7 @@ from dm_jupyter.core.question_names import (
     idle_limit_words,
     missing_name_words,
     respelt_words,
+    swapped_name_words,
     unused_limit_words,
 )
 from dm_jupyter.core.request_kind import request_kind
@@ -194,7 +195,11 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
     if kind == "report":
         lines = tuple(_report_words(trajectory, answer, grounding))
     asked, steps = trajectory.task.question, trajectory.steps
-    of_names = (*respelt_words(asked, steps), *missing_name_words(asked, steps))
+    of_names = (
+        *respelt_words(asked, steps),
+        *missing_name_words(asked, steps),
+        *swapped_name_words(asked, steps),
+    )
     of_limits = (*idle_limit_words(asked, steps), *unused_limit_words(asked, steps))
     return (*lines, *of_names, *of_limits)
 

@@ -14,10 +14,18 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dm_jupyter.core.trajectory import RunCell, Step
 
-__all__ = ["idle_limit_words", "missing_name_words", "respelt_words", "unused_limit_words"]
+__all__ = [
+    "idle_limit_words",
+    "missing_name_words",
+    "respelt_words",
+    "swapped_name_words",
+    "unused_limit_words",
+]
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]{3,}(?: [A-Z][^\W\d_]{3,})*")
+"""Words in capitals within a sentence."""
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
 _LEAST_LETTERS = 4
@@ -56,6 +64,37 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
         if written:
             told.append(f'The question says "{written}"; the cells select "{value}".')
     return tuple(told[:_MOST_LINES])
+
+
+def swapped_name_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Return a sentence for each name of the question that no cell uses, if one selects another.
+
+    Args:
+        question: the question as the person wrote it.
+        steps: the steps of the run.
+    """
+    asked = _plain(question)
+    others = [value for step in steps for value in _selected(step)]
+    other = next((x for x in others if x.isalpha() and _is_unlike(x, asked)), "")
+    texts = [
+        text
+        for step in steps
+        if step.result is not None and isinstance(step.turn.action, RunCell)
+        for text in (step.turn.action.source, step.result.stdout)
+    ]
+    used = _plain(" ".join(texts))
+    told = [
+        f'No cell uses the name "{name[0]}" of the question; the cells select "{other}".'
+        for name in _NAME.finditer(question)
+        if other and _is_unlike(name[0].split()[0], used)
+    ]
+    return tuple(dict.fromkeys(told))[:_MOST_LINES]
+
+
+def _is_unlike(word: str, text: str) -> bool:
+    """Whether a text has nothing that begins as a word does, which is long enough to tell."""
+    plain = _plain(word)
+    return len(plain) >= _LEAST_LETTERS and plain[:_LEAST_LETTERS] not in text
 
 
 def missing_name_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from dm_jupyter.core.question_names import (
     idle_limit_words,
     missing_name_words,
     respelt_words,
+    swapped_name_words,
     unused_limit_words,
 )
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
@@ -168,3 +169,34 @@ def test_a_limit_that_no_cell_uses_is_told_once() -> None:
 )
 def test_a_limit_in_another_unit_or_form_is_used(question: str, code: str) -> None:
     assert unused_limit_words(question, [_cell(code)]) == ()
+
+
+ISLAND = "How many penguins live on Deception Island?"
+
+
+def test_a_name_that_the_cells_swap_for_another_is_told_once() -> None:
+    told = ('No cell uses the name "Deception Island" of the question; the cells select "Biscoe".',)
+    step = _kept("island == 'Biscoe'", 344, 168)
+    assert swapped_name_words(ISLAND, [step]) == told
+    assert swapped_name_words(ISLAND, [step, step]) == told
+
+
+@pytest.mark.parametrize(
+    ("question", "step"),
+    [
+        (ISLAND, _kept("island == 'Deception'", 344, 4)),
+        (ISLAND, _kept("flag == 'yes'", 344, 4)),
+        (ISLAND, _kept("island == 'Biscoe'", 344, 0)),
+        (ISLAND, _kept("mass > 10", 344, 4)),
+        ("How many live on Biscoe? Deception may be left out.", _kept("i == 'Biscoe'", 9, 4)),
+        ("Is Pearson's r of the Biscoean penguins high?", _kept("i == 'Biscoe'", 9, 4)),
+    ],
+)
+def test_other_names_are_not_called_swapped(question: str, step: Step) -> None:
+    assert swapped_name_words(question, [step]) == ()
+
+
+def test_a_name_that_a_cell_uses_is_not_called_swapped() -> None:
+    step = _kept("island == 'Biscoe'", 344, 168)
+    for code in ("print('Deception:', n)", "df.query('island == \"deception\"')"):
+        assert swapped_name_words(ISLAND, [step, _cell(code)]) == ()
