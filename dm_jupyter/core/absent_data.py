@@ -43,6 +43,7 @@ _COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|a
 """Ways in which a question asks for something that may well be 0."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
 _EXACT = re.compile(r"==| in \[| within ")
+_TRUTH = re.compile(r" == (?:True|False)$")
 _LIMIT = re.compile(r"[<>]|\bbetween\b", re.IGNORECASE)
 _PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _YEARS = range(1_500, 2_101)
@@ -89,7 +90,7 @@ def absent_data(
     found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
     found += [*_named(worked[-1].facts, question), *_given_up(results, sources, question)]
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
-    absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x)))
+    absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x, worked)))
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
     nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
     return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
@@ -214,11 +215,12 @@ def _replaces(later: Fact, fact: Fact, question: str) -> bool:
     )
 
 
-def _is_true_zero(fact: Fact) -> bool:
+def _is_true_zero(fact: Fact, results: Sequence[CellResult]) -> bool:
     """Whether the data contain what was counted, so that a count of 0 is a real result.
 
-    It is one if each part of a condition has rows by itself, or if a limit is beyond the numbers
-    of a column. It is not one if a value does not occur, or a period is not covered.
+    It is one if each part of a condition has rows by itself, if a limit is beyond the numbers of a
+    column, if a label is only missing among rows chosen before, or if no row passes a test. It is
+    not one if a value does not occur, or a period is not covered.
     """
     if fact.kind == "merged":
         return True
@@ -227,7 +229,20 @@ def _is_true_zero(fact: Fact) -> bool:
     if not fact.coverage:
         is_known = fact.operation.startswith("read_sql") or not _EXACT.search(fact.condition)
         return is_known or bool(_MASK_OF_MISSING.search(fact.condition))
-    return all(part.rows or _is_limit(part) for part in fact.coverage)
+    is_narrowed = any(_follows_choice(fact, result.facts) for result in results)
+    return all(
+        part.rows or _is_limit(part) or _TRUTH.search(part.part) or (is_narrowed and part.frequent)
+        for part in fact.coverage
+    )
+
+
+def _follows_choice(fact: Fact, facts: Sequence[Fact]) -> bool:
+    """Whether a selection is among the rows that an earlier one of its cell has kept."""
+    before = facts[: facts.index(fact)] if fact in facts else ()
+    return any(
+        one.kind == "kept" and one.after == fact.before and one.after != one.before
+        for one in before
+    )
 
 
 def _is_limit(part: Coverage) -> bool:
@@ -246,8 +261,10 @@ def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable
         for fact in result.facts
         if fact.kind in ("kept", "merged") and fact.is_absence and fact.condition
     }
+    queries = [x for x in selections.values() if x.operation.startswith("read_sql")]
     for fact in found:
-        yield selections.get(fact.condition, fact)
+        behind = queries[-1:] if fact.kind == "shown" and not fact.condition else ()
+        yield selections.get(fact.condition, next(iter(behind), fact))
 
 
 def _put_out(result: CellResult) -> str:

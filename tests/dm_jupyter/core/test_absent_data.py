@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dm_jupyter.core.absent_data import absent_data
@@ -171,3 +173,45 @@ def test_a_condition_that_later_cells_give_up_is_not_forgotten(
     results = [failed, cell(shows="23 or 0")]
     assert bool(absent_data(answer, question, results, (), ["…", later])) == is_marked
     assert not absent_data(answer, question, [failed], (), ["…"])
+
+
+IN_2014 = Fact("kept", "[]", 1461, 365, condition="year == 2014")
+NO_SNOW = Fact(
+    "kept", "[]", 365, 0, condition="weather contains 'snow'",
+    coverage=(Coverage("weather contains 'snow'", 0, "weather", frequent=(("'sun'", 211),)),),
+)  # fmt: skip
+NO_RAIM = Fact(
+    "kept", "[]", 365, 0, condition="weather == 'raim'",
+    coverage=(Coverage("weather == 'raim'", 0, "weather", near=(("'rain'", 30),)),),
+)  # fmt: skip
+UNLISTED = none_of(
+    "island == False",
+    Coverage("island == False", 0, "island", frequent=(("True", 344),)),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_marked"),
+    [
+        ((IN_2014, NO_SNOW), False),
+        ((NO_SNOW,), True),
+        ((replace(IN_2014, after=364), NO_SNOW), True),
+        ((IN_2014, NO_RAIM), True),
+        ((UNLISTED,), False),
+    ],
+)
+def test_a_label_that_rows_chosen_before_lack_may_be_counted_as_0(
+    facts: tuple[Fact, ...], is_marked: bool
+) -> None:
+    found = absent_data("It is 0.", "How many days are there?", [cell(*facts, shows="0\n")])
+    assert bool(found) is is_marked
+
+
+def test_a_query_explains_the_empty_table_that_it_shows() -> None:
+    shown = Fact("shown", "frame", 0, 0)
+    results = [cell(QUERY, shown, shows="Empty DataFrame\nColumns: [a]\nIndex: []\n")]
+    question = "Which customers spent more than 30 dollars?"
+    assert absent_data("No customers spent more than 30 dollars.", question, results) == ()
+    told = absent_data("Paul spent more than 30 dollars.", question, results)
+    assert told
+    assert told[0].startswith("no row fits")
