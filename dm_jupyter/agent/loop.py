@@ -356,6 +356,9 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
         if step.critique and isinstance(step.turn.action, Answer):
             return turns.answered(trajectory, step.turn.action.text)
+    doubted = [one.turn.action for one in trajectory.steps if isinstance(one.turn.action, Answer)]
+    if doubted:
+        return turns.answered(trajectory, doubted[-1].text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
 

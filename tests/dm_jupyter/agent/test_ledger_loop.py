@@ -136,6 +136,13 @@ async def test_an_answer_that_stays_is_marked() -> None:
     assert Trajectory.from_json(done.to_json()) == done
 
 
+async def test_an_answer_that_was_sent_back_is_not_lost_at_a_limit() -> None:
+    for texts, most in (([CODE, WRONG], 2), ([CODE, WRONG, CODE], 3)):
+        done, _ = await _run(FREE, texts, came_to_nothing(), RunSettings(max_turns=most))
+        assert (done.answer, done.stop, done.turns) == (WRONG, StopReason.ANSWERED, most)
+        assert done.rests_on == (WORDS,)
+
+
 async def test_numbers_from_nowhere_do_not_hide_that_there_are_no_rows() -> None:
     said = "Total sales were $0.00, which is 48.5 less than before."
     done, _ = await _run(FREE, [CODE, said, HONEST], came_to_nothing())
