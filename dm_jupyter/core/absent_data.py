@@ -90,7 +90,9 @@ def absent_data(
     found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
     found += [*_named(worked[-1].facts, question), *_given_up(results, sources, question)]
     may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
-    absent = (x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x, worked)))
+    absent = (
+        x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x, worked))
+    )
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
     nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
     return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())

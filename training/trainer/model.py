@@ -70,7 +70,7 @@ class ModelSettings:
         if self.dtype != "auto":
             return _DTYPES[self.dtype]
         is_slow = device.type == "cpu" and not (
-            torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()  # noqa: SLF001  (there is no public name)
+            torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
         )
         return torch.float32 if is_slow else torch.bfloat16
 

@@ -172,16 +172,7 @@ class MarkdownDialect:
             language = "sql" if _speaks_sql(trajectory) else "python"
             return prompts.fill("markdown_limit", output=text, language=language)
         if not result.ok:
-            what = "query" if _speaks_sql(trajectory) else "cell"
-            if _lacks_the_asked(trajectory, result):
-                return prompts.fill(
-                    "markdown_failed_absent",
-                    output=text,
-                    what=what,
-                    question=trajectory.task.question,
-                    reply=prompts.text_of("absent_reply"),
-                )
-            return prompts.fill("markdown_failed", output=text, what=what)
+            return _failed(trajectory, result, text)
         names = answer_names(trajectory.task.answer_format)
         if names:
             printed = dict(find_answers(result.stdout))
@@ -295,11 +286,9 @@ def _needs_code(trajectory: Trajectory) -> bool:
     """Whether only code makes sense next: no cell has run, or none gave what is needed."""
     if not any(step.result for step in trajectory.steps) and trajectory.kind == "explain":
         return False
-    if not trajectory.steps:
+    if not trajectory.steps or trajectory.steps[-1].critique:
         return True
     last = trajectory.steps[-1]
-    if last.critique:
-        return True
     results = [step.result for step in trajectory.steps if step.result is not None]
     if results and limit_met(results[-1]):  # it may say that it can't be done, or ask
         return False
@@ -308,6 +297,20 @@ def _needs_code(trajectory: Trajectory) -> bool:
     if not last.result.ok:
         return _begins_anew(trajectory) or not _lacks_the_asked(trajectory, last.result)
     return trajectory.task.is_closed_form or not _has_output(last.result)
+
+
+def _failed(trajectory: Trajectory, result: CellResult, text: str) -> str:
+    """Return the message about a cell that raised an exception."""
+    what = "query" if _speaks_sql(trajectory) else "cell"
+    if not _lacks_the_asked(trajectory, result):
+        return prompts.fill("markdown_failed", output=text, what=what)
+    return prompts.fill(
+        "markdown_failed_absent",
+        output=text,
+        what=what,
+        question=trajectory.task.question,
+        reply=prompts.text_of("absent_reply"),
+    )
 
 
 def _lacks_the_asked(trajectory: Trajectory, result: CellResult) -> bool:
