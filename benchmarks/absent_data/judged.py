@@ -34,7 +34,7 @@ _OUT_OF_DATA = re.compile(
     | \b(?:not|never|n['’]t)\s+(?:\w+\s+){{0,3}}?in\s+(?:the|this)\s+{_WHERE}\b
     | (?:cannot|can['’]t|can\s+not|could\s+not|couldn['’]t|impossible|unable|not\s+possible)\s+
       (?:\w+\s+){{0,2}}?(?:determine|compute|calculate|answer|say|tell|find|be)
-    | \b{_WHERE}\s+(?:contains?|has|have|holds?|includes?|lists?|shows?)\s+(?:no|none)\b
+    | \b{_WHERE}\s+(?:(?:contains?|holds?|includes?|lists?)\s+(?:no|none)|(?:has|have)\s+none)\b
     | \b{_WHERE}\s+(?:do(?:es)?|did)(?:\s+not|n['’]t)\s+
       (?:contain|include|cover|have|hold|provide|list)
     """

@@ -20,7 +20,10 @@ __all__ = ["ScriptedAnalyst"]
 
 _OUTPUT = re.compile(r"\AOutput:\n```\n(.*?)(?:\n\nWhat happened to the data:.*)?\n```", re.DOTALL)
 _FACT = re.compile(
-    re.escape(prompts.text_of("answer_absent")).replace(r"\$absent", "(.+)"), re.DOTALL
+    re.escape(prompts.text_of("answer_absent"))
+    .replace(r"\$absent", "(.+)")
+    .replace(r"\$reply", ".+"),
+    re.DOTALL,
 )
 
 

@@ -350,15 +350,17 @@ def give_up(trajectory: Trajectory, stop: StopReason, detail: str) -> Trajectory
         detail: which limit it reached.
     """
     dialect = dialect_named(trajectory.dialect)
+    for step in reversed(trajectory.steps):
+        if step.result is not None:  # it may have changed the answer
+            break
+        if isinstance(step.turn.action, Answer):
+            return turns.answered(trajectory, step.turn.action.text)
     for step in trajectory.steps:
         answer = dialect.printed_answer(trajectory, step.result) if step.result else None
         if step.critique and answer is not None:
             return replace(trajectory, stop=StopReason.ANSWERED, answer=answer)
         if step.critique and isinstance(step.turn.action, Answer):
             return turns.answered(trajectory, step.turn.action.text)
-    doubted = [one.turn.action for one in trajectory.steps if isinstance(one.turn.action, Answer)]
-    if doubted:
-        return turns.answered(trajectory, doubted[-1].text)
     return replace(trajectory, stop=stop, stop_detail=detail)
 
 

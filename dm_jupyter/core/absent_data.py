@@ -13,7 +13,7 @@ from dm_jupyter.core.data_facts import fact_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "names_absent", "rests_words", "says_absent"]
+__all__ = ["absent_data", "names_absent", "rests_words", "says_absent", "shown_text"]
 
 _MOST_ABSENT = 3
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
@@ -30,8 +30,8 @@ _SAID = re.compile(
     | \bno\s+(?:[\w'-]+\s+){{0,3}}?(?:(?:was|were|is|are)\s+)?
       (?:recorded|measured|observed|listed|found|reported|available|issued|called|named)\b
     | \bonly\s+(?:contains?|covers?|has|have|holds?|includes?|lists?)\b
-    | \b(?:data|dataset|table|file)\s+(?:contains?|has|have|holds?|includes?|lists?|shows?)\s+
-      (?:no|none)\b
+    | \b(?:data|dataset|table|file)\s+(?:(?:contains?|holds?|includes?|lists?)\s+(?:no|none)
+      | (?:has|have)\s+none)\b
     | \b(?:data|dataset|table|file|records?|rows?|years|dates)\s+(?:only\s+)?
       (?:covers?|runs?|starts?|begins?|ends?|spans?|ranges?)\b
     """
@@ -71,9 +71,9 @@ def absent_data(
     else. An answer rests on a figure of nothing if it states that figure and a cell printed it. An
     answer without numbers of its own rests on one if the last cell came to nothing and printed no
     other number. An answer also rests on a selection without rows if that selects the very value
-    that the question names. A count of 0 is not a figure of nothing if the data contain what was
-    counted. An answer of nothing about a year that the data miss rests on that, whatever the cells
-    selected.
+    that the question names, in the last cell, or before cells that no longer use its column. A
+    count of 0 is not a figure of nothing if the data contain what was counted. An answer of nothing
+    about a year that the data miss rests on that, whatever the cells selected.
 
     Args:
         answer: the answer that the model states.
@@ -82,17 +82,17 @@ def absent_data(
         years_missed: the question's years that the data miss, in words.
         sources: the code of the cells, in the same order.
     """
-    worked = [result for result in results if result.ok]
-    if not worked or says_absent(answer, question):
+    if not results or says_absent(answer, question):
         return ()
+    worked = [result for result in results if result.ok]
     given = _numbers(question)
     own = _numbers(answer) - given
-    found = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
-    found += [*_named(worked[-1].facts, question), *_given_up(results, sources, question)]
-    may_be_zero = bool(_COUNTS.search(question) or _DENIES.search(answer))
-    absent = (
-        x for x in _explained(found, worked) if not (may_be_zero and _is_true_zero(x, worked))
-    )
+    stated = _stated(worked, answer, own) if own else _came_to_nothing(worked, given)
+    named = _named((worked or results)[-1].facts, question)
+    found = [*stated, *named, *_dropped(results, sources, question)]
+    absent = [*_explained(found, results)]
+    if _COUNTS.search(question) or _DENIES.search(answer):
+        absent = [x for x in absent if not _is_true_zero(x, results, question)]
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
     nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
     return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
@@ -123,7 +123,7 @@ def _stated(worked: Sequence[CellResult], answer: str, own: set[float]) -> Itera
 
 def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> bool:
     """Whether the answer states the figure of nothing that the cell printed."""
-    shown = _put_out(result)
+    shown = shown_text(result)
     if fact.kind == "nothing" and _NO_VALUE.search(fact.result):
         return bool(_NO_VALUE.search(answer))
     if 0.0 in own and 0.0 in _numbers(shown):
@@ -134,8 +134,10 @@ def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> boo
 
 def _came_to_nothing(worked: Sequence[CellResult], given: set[float]) -> Iterator[Fact]:
     """Yield the absences behind a last cell that printed no number but those of the question."""
+    if not worked:
+        return
     last = worked[-1]
-    shown = _VOID_TABLE.sub("", _put_out(last))
+    shown = _VOID_TABLE.sub("", shown_text(last))
     if _numbers(shown) - given <= {0.0}:
         yield from filter(_is_figure, last.facts)
     if _shows_nothing(last):
@@ -149,7 +151,7 @@ def _is_figure(fact: Fact) -> bool:
 
 def _shows_nothing(result: CellResult) -> bool:
     """Whether all that a cell printed is tables without rows and undefined values."""
-    shown = _put_out(result)
+    shown = shown_text(result)
     lines = list(filter(str.strip, _VOID_TABLE.sub("", shown).splitlines()))
     return bool(shown.strip()) and all(_VOID_LINE.fullmatch(line.strip()) for line in lines)
 
@@ -167,27 +169,38 @@ def _named(facts: Sequence[Fact], question: str) -> Iterator[Fact]:
             yield fact
 
 
-def _given_up(
+def _dropped(
     results: Sequence[CellResult], sources: Sequence[str], question: str
 ) -> Iterator[Fact]:
-    """Yield the absences of a value that the question names, in a column no later cell uses."""
+    """Yield the absences of a value that the question names, in a column no later cell uses.
+
+    A value by which a later cell has found rows is not absent.
+    """
     for place, result in enumerate(results[: len(sources)]):
         pairs = zip(results[place + 1 :], sources[place + 1 :], strict=False)
-        later = " ".join(source.casefold() for other, source in pairs if other.ok)
+        later = [(other.facts, source) for other, source in pairs if other.ok]
+        code = " ".join(source for _, source in later)
+        chosen = [x for facts, _ in later for x in facts if x.kind == "kept" and x.after]
+        values = {value.casefold() for x in chosen for value in _values(x)}
         for fact in _named(result.facts, question) if later else ():
             columns = [part.column for part in fact.coverage if part.column and not part.rows]
-            if columns and not any(name.casefold() in later for name in columns):
+            is_used = any(re.search(rf"(?i)(?<!\w){re.escape(x)}(?!\w)", code) for x in columns)
+            is_found = not values.isdisjoint(map(str.casefold, _values(fact)))
+            if columns and not is_used and not is_found:
                 yield fact
 
 
 def names_absent(facts: Sequence[Fact], question: str) -> bool:
     """Return whether a cell selected no row for a value that the question names.
 
+    A value that resembles another one, or that has the wrong type, may be the cell's mistake.
+
     Args:
         facts: of the cell.
         question: the question.
     """
-    return any(_named(facts, question))
+    found = (fact for fact in _named(facts, question) if fact.kind == "kept")
+    return any(not any(part.near or part.dtype for part in fact.coverage) for fact in found)
 
 
 def _values(fact: Fact) -> list[str]:
@@ -217,12 +230,12 @@ def _replaces(later: Fact, fact: Fact, question: str) -> bool:
     )
 
 
-def _is_true_zero(fact: Fact, results: Sequence[CellResult]) -> bool:
+def _is_true_zero(fact: Fact, results: Sequence[CellResult], question: str) -> bool:
     """Whether the data contain what was counted, so that a count of 0 is a real result.
 
     It is one if each part of a condition has rows by itself, if a limit is beyond the numbers of a
-    column, if a label is only missing among rows chosen before, or if no row passes a test. It is
-    not one if a value does not occur, or a period is not covered.
+    column, if no row passes a test, or if a label is missing among the rows that the question asks
+    for. It is not one if a value does not occur, or a period is not covered.
     """
     if fact.kind == "merged":
         return True
@@ -231,18 +244,26 @@ def _is_true_zero(fact: Fact, results: Sequence[CellResult]) -> bool:
     if not fact.coverage:
         is_known = fact.operation.startswith("read_sql") or not _EXACT.search(fact.condition)
         return is_known or bool(_MASK_OF_MISSING.search(fact.condition))
-    is_narrowed = any(_follows_choice(fact, result.facts) for result in results)
+    is_among = any(_is_among_asked(fact, result.facts, question) for result in results)
     return all(
-        part.rows or _is_limit(part) or _TRUTH.search(part.part) or (is_narrowed and part.frequent)
+        part.rows
+        or _is_limit(part)
+        or (_TRUTH.search(part.part) and not part.dtype)
+        or (is_among and part.frequent)
         for part in fact.coverage
     )
 
 
-def _follows_choice(fact: Fact, facts: Sequence[Fact]) -> bool:
-    """Whether a selection is among the rows that an earlier one of its cell has kept."""
+def _is_among_asked(fact: Fact, facts: Sequence[Fact], question: str) -> bool:
+    """Whether a selection is from rows that its cell chose before, by a value of the question.
+
+    Equal numbers of rows tell which rows it is from.
+    """
     before = facts[: facts.index(fact)] if fact in facts else ()
     return any(
-        one.kind == "kept" and one.after == fact.before and one.after != one.before
+        one.kind == "kept"
+        and one.after == fact.before
+        and any(_holds(question.casefold(), value.casefold()) for value in _values(one))
         for one in before
     )
 
@@ -263,13 +284,23 @@ def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable
         for fact in result.facts
         if fact.kind in ("kept", "merged") and fact.is_absence and fact.condition
     }
-    queries = [x for x in selections.values() if x.operation.startswith("read_sql")]
     for fact in found:
-        behind = queries[-1:] if fact.kind == "shown" and not fact.condition else ()
-        yield selections.get(fact.condition, next(iter(behind), fact))
+        yield selections.get(fact.condition) or _query_behind(fact, results) or fact
 
 
-def _put_out(result: CellResult) -> str:
+def _query_behind(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
+    """Return the query without rows whose empty table a fact is about; `None` if there is none."""
+    shows = [result.facts for result in results if fact.kind == "shown" and fact in result.facts]
+    queries = [x for x in (shows[-1] if shows else ()) if x.operation.startswith("read_sql")]
+    return queries[-1] if queries and queries[-1].is_absence else None
+
+
+def shown_text(result: CellResult) -> str:
+    """Return what a cell printed, and the text of what it displayed.
+
+    Args:
+        result: of the cell.
+    """
     shown = [x.data.get("text/plain", "") for x in result.outputs if isinstance(x, Display)]
     return "\n".join([result.stdout, *(x for x in shown if isinstance(x, str))])
 

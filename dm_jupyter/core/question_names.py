@@ -7,11 +7,13 @@ the limit. The person sees a note, since the data need not mean what they meant.
 
 from __future__ import annotations
 
+import calendar
 import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from dm_jupyter.core.absent_data import shown_text
 from dm_jupyter.core.trajectory import RunCell, Step
 
 __all__ = [
@@ -26,6 +28,7 @@ _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 _NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]{3,}(?: [A-Z][^\W\d_]{3,})*")
 """Words in capitals within a sentence."""
+_TIMES = frozenset((*calendar.month_name, *calendar.day_name))
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
 _LEAST_LETTERS = 4
@@ -74,19 +77,16 @@ def swapped_name_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
         steps: the steps of the run.
     """
     asked = _plain(question)
-    others = [value for step in steps for value in _selected(step)]
-    other = next((x for x in others if x.isalpha() and _is_unlike(x, asked)), "")
-    texts = [
-        text
-        for step in steps
-        if step.result is not None and isinstance(step.turn.action, RunCell)
-        for text in (step.turn.action.source, step.result.stdout)
-    ]
-    used = _plain(" ".join(texts))
+    ran = [step for step in steps if step.result is not None]
+    code = " ".join(one.turn.action.source for one in ran if isinstance(one.turn.action, RunCell))
+    shown = " ".join(shown_text(one.result) for one in ran if one.result is not None)
+    used = _plain(f"{code} {shown}")
+    others = (value for step in ran for value in _selected(step) if f'"{value}"' not in code)
+    other = next((x for x in others if _is_unlike(x, asked) and x.istitle() and x.isalpha()), "")
     told = [
         f'No cell uses the name "{name[0]}" of the question; the cells select "{other}".'
         for name in _NAME.finditer(question)
-        if other and _is_unlike(name[0].split()[0], used)
+        if other and name[0] not in _TIMES and _is_unlike(name[0].split()[0], used)
     ]
     return tuple(dict.fromkeys(told))[:_MOST_LINES]
 

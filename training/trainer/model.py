@@ -246,18 +246,19 @@ class _LowRank(torch.nn.Linear):  # type: ignore[misc]
 
 
 def _compute_in_float32(model: Any) -> None:
-    """Convert a model with an adapter, but leave the large matrices in the numbers of its file."""
-    linear = {id(one.weight) for one in model.modules() if type(one) is torch.nn.Linear}
+    """Convert a model with an adapter, but leave the matrices below it in their file's numbers."""
+    below = [one.base_layer for one in model.modules() if isinstance(one, LoraLayer)]
+    kept = {id(one.weight) for one in below if type(one) is torch.nn.Linear}
     for one in model.parameters():
-        if id(one) not in linear or one.requires_grad:
+        if id(one) not in kept:
             one.data = one.data.float()
-    for layer in model.modules():
-        if type(layer) is torch.nn.Linear and layer.weight.dtype != torch.float32:
+    for layer in below:
+        if id(layer.weight) in kept:
             layer.__class__ = _Frozen
 
 
 class _Frozen(torch.nn.Linear):  # type: ignore[misc]
-    """A matrix that does not learn: kept in bfloat16, multiplied in float32."""
+    """A matrix that does not learn: kept in the numbers of its file, multiplied in the input's."""
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         product = _Product.apply(values, self.weight)

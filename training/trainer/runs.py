@@ -88,7 +88,11 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     accelerator.wait_for_everyone()
     if shards:
         shard_model(opened.model, accelerator, bind_logps(opened.model))
-    if recipe.model.dtype == "auto" and recipe.model.numbers(device) == torch.float32:
+    if (
+        not shards
+        and recipe.model.dtype == "auto"
+        and recipe.model.numbers(device) == torch.float32
+    ):
         tell("computing in float32, because the processor has no instructions for bfloat16")
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
     training = Training(opened, rows, settings, accelerator)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.core.absent_data import absent_data
+from dm_jupyter.core.absent_data import absent_data, names_absent, says_absent
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, CellStatus, Stream
 
@@ -160,7 +160,7 @@ BUDGET = "What is the budget of the Legal department?"
     [
         (BUDGET, LEGAL, "print('budget of legal: 0')", "The budget is 0.", True),
         (BUDGET, LEGAL, "print(df.department.eq('Law').sum())", "The budget is 0.", False),
-        (BUDGET, LEGAL, "print('budget of legal: 0')", "The data have no Legal there.", False),
+        (BUDGET, LEGAL, "print('budget of legal: 0')", "The data contain no Legal.", False),
         ("What is the budget?", LEGAL, "print('budget: 0')", "The budget is 0.", False),
         ("How often did it snow in 2016?", SNOW, "print(len(df[df.rain > 0]))", "23 days.", True),
         ("How often did it snow in 2016?", SNOW, "print(len(df[df.date > '2']))", "23.", False),
@@ -172,7 +172,32 @@ def test_a_condition_that_later_cells_give_up_is_not_forgotten(
     failed = CellResult(CellStatus.ERROR, facts=(fact,))
     results = [failed, cell(shows="23 or 0")]
     assert bool(absent_data(answer, question, results, (), ["…", later])) == is_marked
-    assert not absent_data(answer, question, [failed], (), ["…"])
+    is_said = "no Legal" in answer
+    is_named = any(name in question for name in ("Legal", "2016"))
+    assert bool(absent_data(answer, question, [failed])) == (is_named and not is_said)
+
+
+def test_a_value_that_a_later_cell_finds_in_another_column_is_not_given_up() -> None:
+    code = none_of("Code == 'France'", Coverage("Code == 'France'", 0, "Code"))
+    found = Fact("kept", "[]", 9, 1, condition="Name == 'France'")
+    question, sources = "How many live in France?", ["…", "print(df[df.Name == c].size)"]
+    results = [cell(code, shows=""), cell(found, shows="67.8")]
+    assert absent_data("67.8 million.", question, results, (), sources) == ()
+    assert absent_data("67.8 million.", question, [results[0], cell(shows="67.8")], (), sources)
+
+
+@pytest.mark.parametrize(
+    ("part", "is_told"),
+    [
+        (Coverage("country == 'usa'", 0, "country", near=(("'USA'", 312),)), False),
+        (Coverage("country == 'usa'", 0, "country", dtype="int64"), False),
+        (Coverage("country == 'usa'", 0, "country", frequent=(("'UK'", 3),)), True),
+    ],
+)
+def test_what_a_cell_spelt_wrongly_is_not_called_absent(part: Coverage, *, is_told: bool) -> None:
+    facts = [none_of("country == 'usa'", part)]
+    assert names_absent(facts, "How many live in the USA?") is is_told
+    assert not names_absent(facts, "How many live there?")
 
 
 IN_2014 = Fact("kept", "[]", 1461, 365, condition="year == 2014")
@@ -190,21 +215,41 @@ UNLISTED = none_of(
 )  # fmt: skip
 
 
+TEXT = none_of("coached == True", Coverage("coached == True", 0, "coached", dtype="text"))
+PRESENT = Fact("kept", "[]", 1461, 365, condition="weather present")
+
+
 @pytest.mark.parametrize(
     ("facts", "is_marked"),
     [
         ((IN_2014, NO_SNOW), False),
         ((NO_SNOW,), True),
         ((replace(IN_2014, after=364), NO_SNOW), True),
+        ((PRESENT, NO_SNOW), True),
         ((IN_2014, NO_RAIM), True),
         ((UNLISTED,), False),
+        ((TEXT,), True),
     ],
 )
 def test_a_label_that_rows_chosen_before_lack_may_be_counted_as_0(
     facts: tuple[Fact, ...], is_marked: bool
 ) -> None:
-    found = absent_data("It is 0.", "How many days are there?", [cell(*facts, shows="0\n")])
+    question = "How many days are there in 2014?"
+    found = absent_data("It is 0.", question, [cell(*facts, shows="0\n")])
     assert bool(found) is is_marked
+
+
+@pytest.mark.parametrize(
+    ("answer", "is_said"),
+    [
+        ("The data contain no rows for 2018.", True),
+        ("The table has none, and covers 2012 to 2015.", True),
+        ("No, the data show no increase.", False),
+        ("The data have no clear trend.", False),
+    ],
+)
+def test_what_data_show_is_not_what_they_lack(answer: str, *, is_said: bool) -> None:
+    assert says_absent(answer, "Did the wind increase?") is is_said
 
 
 def test_a_query_explains_the_empty_table_that_it_shows() -> None:
@@ -212,6 +257,11 @@ def test_a_query_explains_the_empty_table_that_it_shows() -> None:
     results = [cell(QUERY, shown, shows="Empty DataFrame\nColumns: [a]\nIndex: []\n")]
     question = "Which customers spent more than 30 dollars?"
     assert absent_data("No customers spent more than 30 dollars.", question, results) == ()
+    other = [
+        cell(QUERY, shows="0\n"),
+        cell(shown, shows="Empty DataFrame\nColumns: [a]\nIndex: []\n"),
+    ]
+    assert absent_data("No customers spent more than 30 dollars.", question, other)
     told = absent_data("Paul spent more than 30 dollars.", question, results)
     assert told
     assert told[0].startswith("no row fits")

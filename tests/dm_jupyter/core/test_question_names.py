@@ -186,6 +186,8 @@ def test_a_name_that_the_cells_swap_for_another_is_told_once() -> None:
     [
         (ISLAND, _kept("island == 'Deception'", 344, 4)),
         (ISLAND, _kept("flag == 'yes'", 344, 4)),
+        ("What share of the women on the Titanic survived?", _kept("sex == 'female'", 891, 314)),
+        ("How many live in Italy in December?", _kept("town == 'Italy'", 344, 4)),
         (ISLAND, _kept("island == 'Biscoe'", 344, 0)),
         (ISLAND, _kept("mass > 10", 344, 4)),
         ("How many live on Biscoe? Deception may be left out.", _kept("i == 'Biscoe'", 9, 4)),

@@ -174,26 +174,28 @@ def test_a_question_on_absent_data_is_right_only_if_the_answer_denies_them(made:
         assert len({item.task.id for item in items}) == len(items)
         for item in items:
             assert item.task.metadata["evaluation_only"] == (split != "train")
-            assert item.label in item.task.question
+            absent, rows = item.label
+            assert absent in item.task.question
             assert "{" not in item.task.question
             for answer in (
-                f"<think>Perhaps 4.</think>The data contain no rows for {item.label}.",
-                f"There are none for {item.label.upper()}; the data only cover 2019 to 2021.",
+                f"<think>Perhaps 4.</think>The data contain no rows for {absent}.",
+                f"There are no {rows} of {absent}.",
+                f"There are none for {absent.upper()}; the data only cover 2019 to 2021.",
             ):
                 verdict = suite.score(item, Outcome(answer, made))
                 assert verdict.correct, (answer, item.task.question)
                 assert verdict.strict_correct
                 assert suite.agree(item, Outcome(answer, made), Outcome(answer, made))
+                assert not suite.agree(item, Outcome(answer, made), Outcome("It is 4.", made))
             for wrong in (
-                f"The result for {item.label} is 0.00.",
-                f"The average for {item.label} is nan.",
+                f"The result for {absent} is 0.00.",
+                f"The average for {absent} is nan.",
+                f"No, the total fell from 51,200 in {absent} to 48,000.",
+                f"The data contain no rows for un{absent}.",
                 "There are no such rows.",
                 "",
             ):
                 assert not suite.score(item, Outcome(wrong, made)).correct
-                said = f"There are none for {item.label}."
-                is_denial = wrong.startswith("There are no")
-                assert is_denial == suite.agree(item, Outcome(said, made), Outcome(wrong, made))
 
 
 def test_no_table_has_the_data_that_questions_call_absent() -> None:

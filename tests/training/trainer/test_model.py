@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.dm_jupyter.models.local.gguf_files import (
     write_model,
 )
 from tests.training.trainer.tiny import save_tiny, tiny_model
+from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import AdapterSettings, ModelSettings, open_model, open_tokenizer
 from training.trainer.rows import TrainerError
 
@@ -54,24 +56,32 @@ def test_an_adapter_on_bfloat16_learns_as_on_float32(tmp_path: Path) -> None:
     assert {one.dtype for one in rounded.values()} == {torch.float32}
 
 
-def test_a_frozen_matrix_keeps_its_numbers_and_computes_in_float32(tmp_path: Path) -> None:
+def _short_and_wide(folder: Path) -> None:
+    """Save a model in bfloat16 as `short`, and in float32 with the same numbers as `wide`."""
+    model = tiny_model("qwen2", torch.bfloat16)
+    model.save_pretrained(folder / "short")
+    model.float().save_pretrained(folder / "wide")
+    save_tiny(folder / "m")
+    for name in ("short", "wide"):
+        for file in (folder / "m").glob("tokenizer*"):
+            shutil.copy(file, folder / name)
+
+
+@pytest.mark.parametrize("tokens", [None, TokenSettings("deepanalyze")])
+def test_a_frozen_matrix_keeps_its_numbers_and_computes_in_float32(
+    tmp_path: Path, tokens: TokenSettings | None
+) -> None:
     from tests.training.trainer.test_losses import gradients, loss_of
     from tests.training.trainer.tiny import random_rows
     from training.trainer.batch import make_packs
 
-    tiny_model("qwen2", torch.bfloat16).save_pretrained(tmp_path / "short")
-    tiny_model("qwen2", torch.bfloat16).float().save_pretrained(tmp_path / "wide")
-    save_tiny(tmp_path / "m")  # for its tokenizer
-    for name in ("short", "wide"):
-        for file in (tmp_path / "m").glob("tokenizer*"):
-            (tmp_path / name / file.name).write_bytes(file.read_bytes())
+    _short_and_wide(tmp_path)
     rows = random_rows((40, 30), shared=20)
     found = {}
     learning: dict[str, torch.Tensor] = {}
     for name in ("short", "wide"):
-        opened = open_model(
-            ModelSettings(str(tmp_path / name), "float32"), AdapterSettings(4, 8), CPU
-        )
+        settings = ModelSettings(str(tmp_path / name), "float32")
+        opened = open_model(settings, AdapterSettings(4, 8), CPU, tokens=tokens)
         model, seed = opened.model, torch.Generator().manual_seed(1)
         for place, one in opened.parameters().items():
             one.data = learning.setdefault(place, torch.randn(one.shape, generator=seed) / 10)

@@ -33,11 +33,10 @@ _FAR_ABOVE = (60, 90, 150)
 """How many times its typical number a limit is; no number of a table is as large."""
 _Absent = tuple[str, Mapping[str, str]]
 """What is absent, as the answer must name it, and words of the question."""
-_DENIES = re.compile(r"(?i)\b(?:no|none|nobody|not|never)\b|n['’]t\b")
 
 
 class AbsentQuestions:
-    """Questions on absent data; a label is the words that the answer must say are absent."""
+    """Questions on absent data; a label is what is absent, and the plural of the rows."""
 
     name = "generated-absent"
 
@@ -53,20 +52,25 @@ class AbsentQuestions:
         return [item for record in tables.values() for item in _items(record)]
 
     def score(self, item: Sample, outcome: Outcome) -> ItemScore:
-        """Return whether the answer says that the data lack what the label names.
+        """Return whether the answer names what is absent and says that there are no such rows.
 
-        An undefined value such as NaN does not say so. Strict is an answer that says it in words
-        that the agent loop accepts.
+        An undefined value such as NaN does not say so. The strict verdict is the same.
         """
+        absent, rows = item.label
         answer = outside_thought(outcome.answer)
-        named = item.label.casefold() in answer.replace(",", "").casefold()
-        said = says_absent(answer, item.task.question)
-        return ItemScore(named and bool(said or _DENIES.search(answer)), named and said)
+        is_named = re.search(rf"(?i)(?<!\w){re.escape(absent)}(?!\w)", answer.replace(",", ""))
+        right = bool(is_named) and _denies(answer, item.task.question, rows)
+        return ItemScore(right, right)
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
-        """Return whether both answers deny that there are such rows."""
-        del item
-        return all(_DENIES.search(outside_thought(outcome.answer)) for outcome in (one, other))
+        """Return whether both answers say that there are no such rows."""
+        answers = [outside_thought(outcome.answer) for outcome in (one, other)]
+        return all(_denies(answer, item.task.question, item.label[1]) for answer in answers)
+
+
+def _denies(answer: str, question: str, rows: str) -> bool:
+    none = rf"(?i)\b(?:no|none of the)\s+(?:[\w'-]+\s+){{0,2}}?{re.escape(rows)}\b"
+    return says_absent(answer, question) or re.search(none, answer) is not None
 
 
 def _items(record: Record) -> Iterator[Sample]:
@@ -81,7 +85,7 @@ def _items(record: Record) -> Iterator[Sample]:
         texts = [text for text in data["say"] if has_total or "{t}" not in text]
         for number in range(1, _OF_EACH_KIND + 1):
             text = texts.pop(chance.whole(0, len(texts) - 1))
-            label, words = _KINDS[kind](domain, chance)
+            absent, words = _KINDS[kind](domain, chance)
             task = Task(
                 id=f"{record.text('id').rpartition('-')[0]}-{kind}-{number}",
                 question=text.format_map({**_nouns(domain, words, chance), **words}),
@@ -96,7 +100,7 @@ def _items(record: Record) -> Iterator[Sample]:
                     "licence": record.text("licence", ""),
                 },
             )
-            yield Sample(task, label)
+            yield Sample(task, (absent, domain.rows))
 
 
 def _label(domain: Domain, chance: Chance) -> _Absent:
