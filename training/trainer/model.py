@@ -65,7 +65,7 @@ class ModelSettings:
     def numbers(self, device: torch.device) -> torch.dtype:
         """Return the number format in which a device computes.
 
-        A processor without instructions for bfloat16 takes six times as long for it.
+        A processor without instructions for bfloat16 takes six times as long for a product in it.
         """
         if self.dtype != "auto":
             return _DTYPES[self.dtype]
