@@ -15,7 +15,7 @@ from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.critique import has_sections, unfinished
 from dm_jupyter.assist.grounding import ground, stated_numbers, unshown_values
 from dm_jupyter.core import prompts
-from dm_jupyter.core.absent_data import absent_data
+from dm_jupyter.core.absent_data import absent_data, covered_words
 from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
@@ -201,7 +201,9 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
         *swapped_name_words(asked, steps),
     )
     of_limits = (*idle_limit_words(asked, steps), *unused_limit_words(asked, steps))
-    return (*lines, *of_names, *of_limits)
+    missed = trajectory.data_context.years_missed
+    instead = covered_words(answer, asked, _outputs(trajectory), missed)
+    return (*lines, *of_names, *of_limits, *instead)
 
 
 def _report_words(

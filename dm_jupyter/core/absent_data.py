@@ -9,11 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dm_jupyter.core.data_facts import fact_words
+from dm_jupyter.core.data_facts import coverage_words, fact_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, Display
 
-__all__ = ["absent_data", "names_absent", "rests_words", "says_absent", "shown_text"]
+__all__ = [
+    "absent_data",
+    "covered_words",
+    "names_absent",
+    "rests_words",
+    "says_absent",
+    "shown_text",
+]
 
 _MOST_ABSENT = 3
 _NUMBER = re.compile(r"(?<![\w.])-?\d[\d,\u202f\u00a0]*(?:\.\d+)?")
@@ -96,6 +103,31 @@ def absent_data(
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
     nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
     return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
+
+
+def covered_words(
+    answer: str, question: str, results: Iterable[CellResult], years_missed: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return what the data have instead, as lines below an answer that says only what they lack.
+
+    Args:
+        answer: the answer that the model states.
+        question: the question.
+        results: the results of the run's cells.
+        years_missed: the question's years that the data miss, in words.
+    """
+    if not says_absent(answer, question):
+        return ()
+    parts = [
+        part
+        for result in results
+        for fact in _named(result.facts, question)
+        for part in fact.coverage
+        if not part.rows and not part.near
+        if not (part.low and part.low in answer and part.high in answer)
+    ]
+    told = [f"{words}." for part in parts if (words := coverage_words(part))]
+    return tuple(dict.fromkeys(told or [f"{words}." for words in years_missed]))[:_MOST_ABSENT]
 
 
 def says_absent(answer: str, question: str) -> bool:

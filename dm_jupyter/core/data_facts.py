@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kernel_sandbox.ledger.facts import Coverage, Fact
 
-__all__ = ["fact_words", "facts_block", "is_notable", "notable_words"]
+__all__ = ["coverage_words", "fact_words", "facts_block", "is_notable", "notable_words"]
 
 _MOST_LINES, _LINE_CHARS = 6, 300
 
@@ -62,7 +62,7 @@ def _kept(fact: Fact) -> str:
         head = f"no row has {condition}{of}" if condition else f"a selection kept no row{of}"
         if fact.operation.startswith("read_sql"):
             head = f"no row fits the conditions of the query: {condition}"
-        held = dict.fromkeys(filter(None, map(_coverage, fact.coverage)))
+        held = dict.fromkeys(filter(None, map(coverage_words, fact.coverage)))
         return "; ".join([head, *held])
     rows = _rows(fact.after)
     of = f" of {_rows(fact.before)}" if fact.before is not None else ""
@@ -70,8 +70,12 @@ def _kept(fact: Fact) -> str:
     return f"{verb} {rows}{of} rows ({condition})" if condition else f"{verb} {rows}{of} rows"
 
 
-def _coverage(part: Coverage) -> str:
-    """Return what the data contain instead of the value that was searched for."""
+def coverage_words(part: Coverage) -> str:
+    """Return what the data contain instead of the value that was searched for; "" if unknown.
+
+    Args:
+        part: of a condition that no row meets.
+    """
     if part.rows:
         return f"{part.part} alone has {part.rows:,}"
     if part.near:

@@ -97,6 +97,10 @@ async def test_an_answer_that_rests_on_no_rows_is_sent_back_once_with_the_fact()
     assert WORDS in policy.requests[2].messages[-1].content
     assert (done.answer, done.rests_on, done.stop) == (HONEST, (), StopReason.ANSWERED)
     assert "answer_absent" in done.prompts
+    assert done.ending == ()  # the answer has it
+    short = "The data contain no rows for 2012."
+    done, _ = await _run(FREE, [CODE, WRONG, short], came_to_nothing())
+    assert (done.answer, done.ending) == (short, ("year runs from 2021 to 2025.",))
 
 
 async def test_a_cell_that_fails_because_no_row_has_what_is_asked_for_may_be_answered() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from dm_jupyter.core.absent_data import absent_data, names_absent, says_absent
+from dm_jupyter.core.absent_data import absent_data, covered_words, names_absent, says_absent
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.types import CellResult, CellStatus, Stream
 
@@ -265,3 +265,19 @@ def test_a_query_explains_the_empty_table_that_it_shows() -> None:
     told = absent_data("Paul spent more than 30 dollars.", question, results)
     assert told
     assert told[0].startswith("no row fits")
+
+
+def test_an_answer_that_says_what_the_data_lack_gets_what_they_have() -> None:
+    question, answer = "How many were measured in 2018?", "The data contain no rows for 2018."
+    results = [cell(YEAR, shows="0\n"), cell(YEAR, shows="0\n")]
+    assert covered_words(answer, question, results, MISSED) == ("year runs from 2012 to 2015.",)
+    assert covered_words(answer, question, [cell(shows="0")], MISSED) == (f"{MISSED[0]}.",)
+    assert covered_words("There were 0.", question, results, MISSED) == ()
+    assert covered_words(answer, "How many were measured?", results) == ()
+    labels = Coverage("who == 'Al'", 0, "who", frequent=(("'Bo'", 3), ("'Cy'", 1)))
+    told = covered_words(
+        "There is no data on Al.", "And Al?", [cell(none_of("who == 'Al'", labels), shows="")]
+    )
+    assert told == ("who has values such as 'Bo' (3), 'Cy' (1).",)
+    both = "How many Gentoos live on Dream?"
+    assert covered_words("There are no rows for them.", both, [cell(BOTH, shows="0")]) == ()
