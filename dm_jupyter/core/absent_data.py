@@ -124,10 +124,10 @@ def covered_words(
         for fact in _named(result.facts, question)
         for part in fact.coverage
         if not part.rows and not part.near
-        if not (part.low and part.low in answer and part.high in answer)
     ]
-    told = [f"{words}." for part in parts if (words := coverage_words(part))]
-    return tuple(dict.fromkeys(told or [f"{words}." for words in years_missed]))[:_MOST_ABSENT]
+    unsaid = [x for x in parts if not (x.low and x.low in answer and x.high in answer)]
+    words = filter(None, map(coverage_words, unsaid)) if parts else years_missed
+    return tuple(dict.fromkeys(f"{one}." for one in words))[:_MOST_ABSENT]
 
 
 def says_absent(answer: str, question: str) -> bool:
