@@ -15,7 +15,7 @@ from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.critique import has_sections, unfinished
 from dm_jupyter.assist.grounding import ground, stated_numbers, unshown_values
 from dm_jupyter.core import prompts
-from dm_jupyter.core.absent_data import absent_data, covered_words
+from dm_jupyter.core.absent_data import absent_data, covered_words, says_absent
 from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
 from dm_jupyter.core.data_facts import facts_block
 from dm_jupyter.core.dialect import Dialect
@@ -24,8 +24,8 @@ from dm_jupyter.core.question_names import (
     idle_limit_words,
     missing_name_words,
     respelt_words,
-    swapped_name_words,
     unused_limit_words,
+    unused_name_words,
 )
 from dm_jupyter.core.request_kind import request_kind
 from dm_jupyter.core.trajectory import (
@@ -42,7 +42,13 @@ from kernel_sandbox.types import CellResult, Display
 
 __all__ = ["PROMPTS", "absent_of", "after_answer", "answered", "parse_turn"]
 
-PROMPTS = ("absent_reply", "answer_absent", "answer_unsupported", "answer_uncomputed")
+PROMPTS = (
+    "absent_reply",
+    "answer_absent",
+    "answer_unsupported",
+    "answer_uncomputed",
+    "answer_unused",
+)
 """Names of the prompts that this module uses."""
 
 
@@ -170,11 +176,28 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
     if ended.rests_on and assists.ledger:
         absent, reply = ". ".join(ended.rests_on), prompts.text_of("absent_reply")
         told.append(prompts.fill("answer_absent", absent=absent, reply=reply))
+    elif (
+        (unused := _unused(ended, ended.answer or ""))
+        and assists.grounding
+        and ended.kind == "answer"
+    ):
+        told.append(prompts.fill("answer_unused", lines=" ".join(unused)))
     if ended.unsupported and assists.grounding and not is_meant_so:
         reason = "answer_unsupported" if has_outputs else "answer_uncomputed"
         lines = "\n".join(f"- {line}" for line in doubts(ended.grounding))
         told.append(prompts.fill(reason, numbers=lines))
     return "\n\n".join(told)
+
+
+def _unused(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
+    """Return the names and limits of the question that no cell uses, in words.
+
+    There are none if the answer says that the data lack what was asked for.
+    """
+    asked, steps = trajectory.task.question, trajectory.steps
+    if says_absent(answer, asked):
+        return ()
+    return *unused_name_words(asked, steps), *unused_limit_words(asked, steps)
 
 
 def _was_doubted(step: Step) -> bool:
@@ -195,15 +218,15 @@ def _ending(trajectory: Trajectory, answer: str, grounding: Sequence[Grounded]) 
     if kind == "report":
         lines = tuple(_report_words(trajectory, answer, grounding))
     asked, steps = trajectory.task.question, trajectory.steps
-    of_names = (
+    missed = trajectory.data_context.years_missed
+    return (
+        *lines,
         *respelt_words(asked, steps),
         *missing_name_words(asked, steps),
-        *swapped_name_words(asked, steps),
+        *idle_limit_words(asked, steps),
+        *_unused(trajectory, answer),
+        *covered_words(answer, asked, _outputs(trajectory), missed),
     )
-    of_limits = (*idle_limit_words(asked, steps), *unused_limit_words(asked, steps))
-    missed = trajectory.data_context.years_missed
-    instead = covered_words(answer, asked, _outputs(trajectory), missed)
-    return (*lines, *of_names, *of_limits, *instead)
 
 
 def _report_words(

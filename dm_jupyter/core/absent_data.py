@@ -48,6 +48,8 @@ _DENIES = re.compile(r"(?i)(?:^|[.!?:]\s+)(?:none|nobody|no)\b")
 _NOTHING = re.compile(r"(?i)\b(?:no|none|never|nothing|nobody)\b")
 _COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|any)\b")
 """Ways in which a question asks for something that may well be 0."""
+_FORESEES = re.compile(r"(?i)\b(?:forecast|predict|expect|project|estimat|extrapolat)\w*|\bwill\b")
+"""Ways in which a question asks for what no data can have yet."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
 _EXACT = re.compile(r"==| in \[| within ")
 _TRUTH = re.compile(r" == (?:True|False)$")
@@ -80,7 +82,8 @@ def absent_data(
     other number. An answer also rests on a selection without rows if that selects the very value
     that the question names, in the last cell, or before cells that no longer use its column. A
     count of 0 is not a figure of nothing if the data contain what was counted. An answer of nothing
-    about a year that the data miss rests on that, whatever the cells selected.
+    about a year that the data miss rests on that, whatever the cells selected, and so does any
+    answer if no cell uses that year.
 
     Args:
         answer: the answer that the model states.
@@ -101,8 +104,21 @@ def absent_data(
     if _COUNTS.search(question) or _DENIES.search(answer):
         absent = [x for x in absent if not _is_true_zero(x, results, question)]
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
-    nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer))
-    return words or (tuple(years_missed)[:_MOST_ABSENT] if nothing or 0.0 in own else ())
+    if words:
+        return words
+    is_nothing = _NO_VALUE.search(answer) or (not own and _NOTHING.search(answer)) or 0.0 in own
+    unused = [one for one in years_missed if _is_unused(one.split()[0], results, sources, question)]
+    return tuple(years_missed if is_nothing else unused)[:_MOST_ABSENT]
+
+
+def _is_unused(
+    year: str, results: Sequence[CellResult], sources: Sequence[str], question: str
+) -> bool:
+    """Whether a question asks for one year, and no cell that worked has it in its code."""
+    code = [source for result, source in zip(results, sources, strict=False) if result.ok]
+    beside = rf"(?i)\b(?:before|after|until|till|by|since|from|to)\s+(?:\w+\s+){{0,2}}{year}\b"
+    is_asked = not (_FORESEES.search(question) or re.search(beside, question))
+    return bool(code) and is_asked and not any(year in source for source in code)
 
 
 def covered_words(

@@ -20,14 +20,14 @@ __all__ = [
     "idle_limit_words",
     "missing_name_words",
     "respelt_words",
-    "swapped_name_words",
     "unused_limit_words",
+    "unused_name_words",
 ]
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]{3,}(?: [A-Z][^\W\d_]{3,})*")
-"""Words in capitals within a sentence."""
+_NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]{3,}(?: [A-Z][^\W\d_]{3,})*(?![\w'’-])")
+"""Words in capitals within a sentence; "Welch's" and "Mann-Whitney" are tests."""
 _TIMES = frozenset((*calendar.month_name, *calendar.day_name))
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
@@ -69,24 +69,29 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(told[:_MOST_LINES])
 
 
-def swapped_name_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return a sentence for each name of the question that no cell uses, if one selects another.
+def unused_name_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
+    """Return a sentence for each name of the question that no cell uses, and what is used instead.
+
+    Names of tests, months and weekdays are left out.
 
     Args:
         question: the question as the person wrote it.
         steps: the steps of the run.
     """
-    asked = _plain(question)
-    ran = [step for step in steps if step.result is not None]
-    code = " ".join(one.turn.action.source for one in ran if isinstance(one.turn.action, RunCell))
-    shown = " ".join(shown_text(one.result) for one in ran if one.result is not None)
-    used = _plain(f"{code} {shown}")
-    others = (value for step in ran for value in _selected(step) if f'"{value}"' not in code)
+    ran = [(step, step.result) for step in steps if step.result is not None]
+    code = " ".join(x.turn.action.source for x, _ in ran if isinstance(x.turn.action, RunCell))
+    shown = [shown_text(result) for _, result in ran]
+    chosen = [fact.condition for _, result in ran for fact in result.facts]
+    asked, used = _plain(question), _plain(" ".join([code, *shown, *chosen]))
+    others = (value for step, _ in ran for value in _selected(step) if f'"{value}"' not in code)
     other = next((x for x in others if _is_unlike(x, asked) and x.istitle() and x.isalpha()), "")
+    instead = f'; the cells select "{other}"' if other else ""
     told = [
-        f'No cell uses the name "{name[0]}" of the question; the cells select "{other}".'
+        f'No cell uses the name "{name[0]}" of the question{instead}.'
         for name in _NAME.finditer(question)
-        if other and name[0] not in _TIMES and _is_unlike(name[0].split()[0], used)
+        if any(result.ok for _, result in ran)
+        and name[0] not in _TIMES
+        and _is_unlike(name[0].split()[0], used)
     ]
     return tuple(dict.fromkeys(told))[:_MOST_LINES]
 

@@ -140,6 +140,22 @@ async def test_an_answer_that_stays_is_marked() -> None:
     assert Trajectory.from_json(done.to_json()) == done
 
 
+async def test_an_answer_without_a_name_or_limit_of_the_question_is_sent_back_once() -> None:
+    result = CellResult(CellStatus.OK, (Stream("stdout", "168\n"),))
+    for question, line in (
+        ("How many live on Deception?", 'No cell uses the name "Deception" of the question.'),
+        ("How many weigh over 90 kg?", 'No cell uses the limit "over 90" of the question.'),
+    ):
+        start = replace(FREE, task=replace(FREE.task, question=question))
+        done, policy = await _run(start, [CODE, "There are 168."], result)
+        assert policy.requests[2].messages[-1].content.startswith(f"{line} Write one more")
+        assert (done.answer, done.ending) == ("There are 168.", (line,))
+        assert len(policy.requests) == 3
+        absent = "The data contain no rows for it."
+        done, policy = await _run(start, [CODE, absent], result)
+        assert (done.answer, done.ending, len(policy.requests)) == (absent, (), 2)
+
+
 async def test_an_answer_that_was_sent_back_is_not_lost_at_a_limit() -> None:
     done, _ = await _run(FREE, [CODE, WRONG], came_to_nothing(), RunSettings(max_turns=2))
     assert (done.answer, done.stop, done.rests_on) == (WRONG, StopReason.ANSWERED, (WORDS,))

@@ -281,3 +281,24 @@ def test_an_answer_that_says_what_the_data_lack_gets_what_they_have() -> None:
     assert told == ("who has values such as 'Bo' (3), 'Cy' (1).",)
     both = "How many Gentoos live on Dream?"
     assert covered_words("There are no rows for them.", both, [cell(BOTH, shows="0")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("question", "code", "is_marked"),
+    [
+        ("What was the total in 2020?", "print(df.total.sum())", True),
+        ("What was the total in May 2020?", "print(df[df.day < '2015'].total.sum())", True),
+        ("What was the total in 2020?", "print(df[df.year == 2020].total.sum())", False),
+        ("What will the total of 2020 be?", "print(line.predict(9))", False),
+        ("Forecast the total for 2020.", "print(line.predict(9))", False),
+        ("What was the total before 2020?", "print(df.total.sum())", False),
+        ("What was the total since 1 May 2020?", "print(df.total.sum())", False),
+    ],
+)
+def test_a_year_without_data_that_no_cell_uses_is_marked(
+    question: str, code: str, *, is_marked: bool
+) -> None:
+    results = [CellResult(CellStatus.ERROR), cell(shows="14")]
+    found = absent_data("The total was 14.", question, results, MISSED, ["df['2020']", code])
+    assert found == (MISSED if is_marked else ())
+    assert absent_data("The data end in 2015.", question, results, MISSED, ["", code]) == ()

@@ -1,17 +1,19 @@
 """What a question names and the data call otherwise, or do not have."""
 
+from dataclasses import replace
+
 import pytest
 
 from dm_jupyter.core.question_names import (
     idle_limit_words,
     missing_name_words,
     respelt_words,
-    swapped_name_words,
     unused_limit_words,
+    unused_name_words,
 )
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
-from kernel_sandbox.types import CellResult, CellStatus
+from kernel_sandbox.types import CellResult, CellStatus, Display
 
 
 def _pandas(*conditions: str, after: int = 3, status: CellStatus = CellStatus.OK) -> Step:
@@ -174,31 +176,34 @@ def test_a_limit_in_another_unit_or_form_is_used(question: str, code: str) -> No
 ISLAND = "How many penguins live on Deception Island?"
 
 
-def test_a_name_that_the_cells_swap_for_another_is_told_once() -> None:
-    told = ('No cell uses the name "Deception Island" of the question; the cells select "Biscoe".',)
+def test_a_name_that_no_cell_uses_is_told_with_what_they_select_instead() -> None:
+    told = 'No cell uses the name "Deception Island" of the question'
     step = _kept("island == 'Biscoe'", 344, 168)
-    assert swapped_name_words(ISLAND, [step]) == told
-    assert swapped_name_words(ISLAND, [step, step]) == told
+    instead = (f'{told}; the cells select "Biscoe".',)
+    assert unused_name_words(ISLAND, [step]) == instead
+    assert unused_name_words(ISLAND, [step, step]) == instead
+    for other in (_kept("flag == 'yes'", 9, 4), _kept("mass > 10", 9, 4), _cell("df.size")):
+        assert unused_name_words(ISLAND, [other]) == (f"{told}.",)
 
 
 @pytest.mark.parametrize(
     ("question", "step"),
     [
         (ISLAND, _kept("island == 'Deception'", 344, 4)),
-        (ISLAND, _kept("flag == 'yes'", 344, 4)),
-        ("What share of the women on the Titanic survived?", _kept("sex == 'female'", 891, 314)),
-        ("How many live in Italy in December?", _kept("town == 'Italy'", 344, 4)),
-        (ISLAND, _kept("island == 'Biscoe'", 344, 0)),
-        (ISLAND, _kept("mass > 10", 344, 4)),
+        (ISLAND, _kept("island == 'Biscoe'", 344, 4, CellStatus.ERROR)),
         ("How many live on Biscoe? Deception may be left out.", _kept("i == 'Biscoe'", 9, 4)),
-        ("Is Pearson's r of the Biscoean penguins high?", _kept("i == 'Biscoe'", 9, 4)),
+        ("What is Pearson's r, by the Mann-Whitney or Welch's test?", _cell("df.corr()")),
+        ("How many live in Italy in December?", _kept("town == 'Italy'", 344, 4)),
+        ("How many live in the USA, and who is CEO?", _cell("df.size")),
     ],
 )
-def test_other_names_are_not_called_swapped(question: str, step: Step) -> None:
-    assert swapped_name_words(question, [step]) == ()
+def test_other_names_are_not_called_unused(question: str, step: Step) -> None:
+    assert unused_name_words(question, [step]) == ()
 
 
-def test_a_name_that_a_cell_uses_is_not_called_swapped() -> None:
+def test_a_name_in_the_code_or_the_output_is_used() -> None:
     step = _kept("island == 'Biscoe'", 344, 168)
     for code in ("print('Deception:', n)", "df.query('island == \"deception\"')"):
-        assert swapped_name_words(ISLAND, [step, _cell(code)]) == ()
+        assert unused_name_words(ISLAND, [step, _cell(code)]) == ()
+    result = CellResult(CellStatus.OK, (Display({"text/plain": "Deception  4"}),))
+    assert unused_name_words(ISLAND, [replace(_cell("df.head()"), result=result)]) == ()
