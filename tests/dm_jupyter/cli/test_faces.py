@@ -56,8 +56,8 @@ async def test_the_screen_prints_markup_and_drops_what_a_terminal_would_obey() -
 
 
 async def test_the_screen_shows_errors_answers_sent_back_and_the_end_without_one() -> None:
-    texts = ["x\n```", "\ny\n```", "There are 4.", "```"]
-    shown = await _shown(texts, [raised("KeyError", "'a'"), printed("3")])
+    texts = ["x\n```", "\ny\n```", "There are 4.", "```python\nz\n```", "```"]
+    shown = await _shown(texts, [raised("KeyError", "'a'"), printed("3"), printed("3")], turns=5)
     for words in ("KeyError: 'a'", "sent back: ", "neither code nor an answer", "turn_limit"):
         assert words in shown
 
