@@ -13,7 +13,7 @@ from dataclasses import replace
 from dm_jupyter.agent.figures.figure_words import figure_words, is_figure
 from dm_jupyter.agent.observe import describe
 from dm_jupyter.assist.critique import has_sections, unfinished
-from dm_jupyter.assist.grounding import ground, stated_numbers, unshown_values
+from dm_jupyter.assist.grounding import ground, stated_numbers, unshown_values, unused_names
 from dm_jupyter.core import prompts
 from dm_jupyter.core.absent_data import absent_data, covered_words, says_absent
 from dm_jupyter.core.data_changes import cleaning_words, saved_files, saved_pictures
@@ -172,15 +172,11 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
         return ""
     has_outputs, assists = bool(_outputs(before)), ended.assists
     is_meant_so = ended.kind == "explain" and not has_outputs  # nothing was to be computed
-    told = []
+    told, answer = list[str](), ended.answer or ""
     if ended.rests_on and assists.ledger:
         absent, reply = ". ".join(ended.rests_on), prompts.text_of("absent_reply")
         told.append(prompts.fill("answer_absent", absent=absent, reply=reply))
-    elif (
-        (unused := _unused(ended, ended.answer or ""))
-        and assists.grounding
-        and ended.kind == "answer"
-    ):
+    elif assists.grounding and ended.kind == "answer" and (unused := _unused(ended, answer)):
         told.append(prompts.fill("answer_unused", lines=" ".join(unused)))
     if ended.unsupported and assists.grounding and not is_meant_so:
         reason = "answer_unsupported" if has_outputs else "answer_uncomputed"
@@ -192,12 +188,14 @@ def _doubts_on(ended: Trajectory, before: Trajectory) -> str:
 def _unused(trajectory: Trajectory, answer: str) -> tuple[str, ...]:
     """Return the names and limits of the question that no cell uses, in words.
 
-    There are none if the answer says that the data lack what was asked for.
+    There are none if no cell worked, or if the answer says that the data lack what was asked for.
     """
     asked, steps = trajectory.task.question, trajectory.steps
-    if says_absent(answer, asked):
+    worked = any(result.ok for result in _outputs(trajectory))
+    if not worked or says_absent(answer, asked):
         return ()
-    return *unused_name_words(asked, steps), *unused_limit_words(asked, steps)
+    names = unused_names(asked, _told(trajectory))
+    return *unused_name_words(names, asked, steps), *unused_limit_words(asked, steps)
 
 
 def _was_doubted(step: Step) -> bool:
@@ -286,18 +284,27 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     """Return where each number of an answer comes from, by the step that showed it."""
     shown = [(at, step.result) for at, step in enumerate(trajectory.steps) if step.result]
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
-    told = {at: facts_block(result.facts) for at, result in shown}
+    facts = {at: facts_block(result.facts) for at, result in shown}
     asked, profile = trajectory.task.question, trajectory.data_context.text
     if trajectory.kind == "explain":  # it may be about earlier contents of the notebook
         found = ground(answer, outputs, f"{asked}\n{profile}")
     else:
-        actions = (step.turn.action for step in trajectory.steps)
-        cells = [one.source for one in actions if isinstance(one, RunCell)]
-        files = [file.name for file in trajectory.task.files]
-        unshown = unshown_values(profile, asked, [*files, *cells, *outputs, *told.values()])
+        unshown = unshown_values(profile, asked, _told(trajectory))
         found = ground(answer, outputs, asked, unshown)
     placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
-    return tuple(_told_by_a_fact(one, told) for one in placed)
+    return tuple(_told_by_a_fact(one, facts) for one in placed)
+
+
+def _told(trajectory: Trajectory) -> list[str]:
+    """Return the names of the files, the cells, their outputs, and the facts about them."""
+    results = _outputs(trajectory)
+    actions = (step.turn.action for step in trajectory.steps)
+    return [
+        *(file.name for file in trajectory.task.files),
+        *(one.source for one in actions if isinstance(one, RunCell)),
+        *(describe(result, limit_chars=1_000_000) for result in results),
+        *(facts_block(result.facts) for result in results),
+    ]
 
 
 def _told_by_a_fact(number: Grounded, told: Mapping[int, str]) -> Grounded:

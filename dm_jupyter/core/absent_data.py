@@ -19,7 +19,6 @@ __all__ = [
     "names_absent",
     "rests_words",
     "says_absent",
-    "shown_text",
 ]
 
 _MOST_ABSENT = 3
@@ -89,7 +88,7 @@ def absent_data(
         answer: the answer that the model states.
         question: the question, whose numbers are not the answer's own.
         results: the results of the run's cells, in order.
-        years_missed: the question's years that the data miss, in words.
+        years_missed: the question's years that the data miss, in words that begin with the year.
         sources: the code of the cells, in the same order.
     """
     if not results or says_absent(answer, question):
@@ -130,7 +129,7 @@ def covered_words(
         answer: the answer that the model states.
         question: the question.
         results: the results of the run's cells.
-        years_missed: the question's years that the data miss, in words.
+        years_missed: the question's years that the data miss, in words that begin with the year.
     """
     if not says_absent(answer, question):
         return ()
@@ -171,7 +170,7 @@ def _stated(worked: Sequence[CellResult], answer: str, own: set[float]) -> Itera
 
 def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> bool:
     """Whether the answer states the figure of nothing that the cell printed."""
-    shown = shown_text(result)
+    shown = _put_out(result)
     if fact.kind == "nothing" and _NO_VALUE.search(fact.result):
         return bool(_NO_VALUE.search(answer))
     if 0.0 in own and 0.0 in _numbers(shown):
@@ -185,7 +184,7 @@ def _came_to_nothing(worked: Sequence[CellResult], given: set[float]) -> Iterato
     if not worked:
         return
     last = worked[-1]
-    shown = _VOID_TABLE.sub("", shown_text(last))
+    shown = _VOID_TABLE.sub("", _put_out(last))
     if _numbers(shown) - given <= {0.0}:
         yield from filter(_is_figure, last.facts)
     if _shows_nothing(last):
@@ -199,7 +198,7 @@ def _is_figure(fact: Fact) -> bool:
 
 def _shows_nothing(result: CellResult) -> bool:
     """Whether all that a cell printed is tables without rows and undefined values."""
-    shown = shown_text(result)
+    shown = _put_out(result)
     lines = list(filter(str.strip, _VOID_TABLE.sub("", shown).splitlines()))
     return bool(shown.strip()) and all(_VOID_LINE.fullmatch(line.strip()) for line in lines)
 
@@ -343,12 +342,7 @@ def _query_behind(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
     return queries[-1] if queries and queries[-1].is_absence else None
 
 
-def shown_text(result: CellResult) -> str:
-    """Return what a cell printed, and the text of what it displayed.
-
-    Args:
-        result: of the cell.
-    """
+def _put_out(result: CellResult) -> str:
     shown = [x.data.get("text/plain", "") for x in result.outputs if isinstance(x, Display)]
     return "\n".join([result.stdout, *(x for x in shown if isinstance(x, str))])
 

@@ -7,13 +7,11 @@ the limit. The person sees a note, since the data need not mean what they meant.
 
 from __future__ import annotations
 
-import calendar
 import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
-from dm_jupyter.core.absent_data import shown_text
 from dm_jupyter.core.trajectory import RunCell, Step
 
 __all__ = [
@@ -26,9 +24,6 @@ __all__ = [
 
 _QUOTED = re.compile(r"'((?:[^'\n]|''){1,80})'|\"([^\"\n]{1,80})\"")
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_NAME = re.compile(r"(?<=[\w,;] )[A-Z][^\W\d_]{3,}(?: [A-Z][^\W\d_]{3,})*(?![\w'’-])")
-"""Words in capitals within a sentence; "Welch's" and "Mann-Whitney" are tests."""
-_TIMES = frozenset((*calendar.month_name, *calendar.day_name))
 _POSSESSIVE = re.compile(r"['’]s?$")
 _NUMBER = re.compile(r"(?<![\w.])\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.])\d+(?:\.\d+)?")
 _LEAST_LETTERS = 4
@@ -69,30 +64,23 @@ def respelt_words(question: str, steps: Iterable[Step]) -> tuple[str, ...]:
     return tuple(told[:_MOST_LINES])
 
 
-def unused_name_words(question: str, steps: Sequence[Step]) -> tuple[str, ...]:
-    """Return a sentence for each name of the question that no cell uses, and what is used instead.
-
-    Names of tests, months and weekdays are left out.
+def unused_name_words(
+    names: Iterable[str], question: str, steps: Sequence[Step]
+) -> tuple[str, ...]:
+    """Return a sentence for each name that no cell uses, with a name that one selects instead.
 
     Args:
+        names: of the question, that no cell uses.
         question: the question as the person wrote it.
         steps: the steps of the run.
     """
-    ran = [(step, step.result) for step in steps if step.result is not None]
-    code = " ".join(x.turn.action.source for x, _ in ran if isinstance(x.turn.action, RunCell))
-    shown = [shown_text(result) for _, result in ran]
-    chosen = [fact.condition for _, result in ran for fact in result.facts]
-    asked, used = _plain(question), _plain(" ".join([code, *shown, *chosen]))
-    others = (value for step, _ in ran for value in _selected(step) if f'"{value}"' not in code)
+    actions = [step.turn.action for step in steps if step.result is not None]
+    code = " ".join(one.source for one in actions if isinstance(one, RunCell))
+    asked = _plain(question)
+    others = (x for step in steps for x in _selected(step) if f'"{x}"' not in code)
     other = next((x for x in others if _is_unlike(x, asked) and x.istitle() and x.isalpha()), "")
     instead = f'; the cells select "{other}"' if other else ""
-    told = [
-        f'No cell uses the name "{name[0]}" of the question{instead}.'
-        for name in _NAME.finditer(question)
-        if any(result.ok for _, result in ran)
-        and name[0] not in _TIMES
-        and _is_unlike(name[0].split()[0], used)
-    ]
+    told = (f'No cell uses the name "{name}" of the question{instead}.' for name in names)
     return tuple(dict.fromkeys(told))[:_MOST_LINES]
 
 

@@ -12,7 +12,7 @@
 """
 
 from dm_jupyter.assist.grounding.binding import ground, unsupported_numbers
-from dm_jupyter.assist.grounding.faults import unshown_values
+from dm_jupyter.assist.grounding.faults import unshown_values, unused_names
 from dm_jupyter.assist.grounding.numbers import stated_numbers
 
-__all__ = ["ground", "stated_numbers", "unshown_values", "unsupported_numbers"]
+__all__ = ["ground", "stated_numbers", "unshown_values", "unsupported_numbers", "unused_names"]

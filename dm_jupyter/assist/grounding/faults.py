@@ -21,6 +21,7 @@ __all__ = [
     "superlative_fault",
     "unshown_fault",
     "unshown_values",
+    "unused_names",
 ]
 
 UnshownValues = Mapping[str, frozenset[str]]
@@ -235,6 +236,25 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
     unknown = [name for name in names if not any(part in text for part in _parts(name))]
     words = {name: frozenset(content_words(name)) for name in [*asked, *unknown][:_MOST_VALUES]}
     return {name: own for name, own in words.items() if own}
+
+
+def unused_names(question: str, told: Iterable[str]) -> list[str]:
+    """Return the names of a question whose first word no cell uses or shows, in any spelling.
+
+    Years, months, weekdays and tests such as Welch's are left out.
+
+    Args:
+        question: the question.
+        told: the names of the files, the cells, and their outputs.
+    """
+    text = "\n".join(told).casefold()
+    firsts = {name: name.split()[0] for name in _asked_names(question) if name[-1] not in "'’"}
+    timeless = {
+        name: first
+        for name, first in firsts.items()
+        if not (_YEAR.fullmatch(first) or _OF_TIME.fullmatch(first))
+    }
+    return [name for name, first in timeless.items() if not _is_met(first, text)]
 
 
 def _asked_names(question: str) -> Sequence[str]:

@@ -1,7 +1,5 @@
 """What a question names and the data call otherwise, or do not have."""
 
-from dataclasses import replace
-
 import pytest
 
 from dm_jupyter.core.question_names import (
@@ -13,7 +11,7 @@ from dm_jupyter.core.question_names import (
 )
 from dm_jupyter.core.trajectory import Completion, RunCell, Step, Turn
 from kernel_sandbox.ledger.facts import Fact
-from kernel_sandbox.types import CellResult, CellStatus, Display
+from kernel_sandbox.types import CellResult, CellStatus
 
 
 def _pandas(*conditions: str, after: int = 3, status: CellStatus = CellStatus.OK) -> Step:
@@ -178,32 +176,10 @@ ISLAND = "How many penguins live on Deception Island?"
 
 def test_a_name_that_no_cell_uses_is_told_with_what_they_select_instead() -> None:
     told = 'No cell uses the name "Deception Island" of the question'
-    step = _kept("island == 'Biscoe'", 344, 168)
+    names, step = ["Deception Island"], _kept("island == 'Biscoe'", 344, 168)
     instead = (f'{told}; the cells select "Biscoe".',)
-    assert unused_name_words(ISLAND, [step]) == instead
-    assert unused_name_words(ISLAND, [step, step]) == instead
+    assert unused_name_words(names, ISLAND, [step]) == instead
+    assert unused_name_words(names * 2, ISLAND, [step, step]) == instead
+    assert unused_name_words([], ISLAND, [step]) == ()
     for other in (_kept("flag == 'yes'", 9, 4), _kept("mass > 10", 9, 4), _cell("df.size")):
-        assert unused_name_words(ISLAND, [other]) == (f"{told}.",)
-
-
-@pytest.mark.parametrize(
-    ("question", "step"),
-    [
-        (ISLAND, _kept("island == 'Deception'", 344, 4)),
-        (ISLAND, _kept("island == 'Biscoe'", 344, 4, CellStatus.ERROR)),
-        ("How many live on Biscoe? Deception may be left out.", _kept("i == 'Biscoe'", 9, 4)),
-        ("What is Pearson's r, by the Mann-Whitney or Welch's test?", _cell("df.corr()")),
-        ("How many live in Italy in December?", _kept("town == 'Italy'", 344, 4)),
-        ("How many live in the USA, and who is CEO?", _cell("df.size")),
-    ],
-)
-def test_other_names_are_not_called_unused(question: str, step: Step) -> None:
-    assert unused_name_words(question, [step]) == ()
-
-
-def test_a_name_in_the_code_or_the_output_is_used() -> None:
-    step = _kept("island == 'Biscoe'", 344, 168)
-    for code in ("print('Deception:', n)", "df.query('island == \"deception\"')"):
-        assert unused_name_words(ISLAND, [step, _cell(code)]) == ()
-    result = CellResult(CellStatus.OK, (Display({"text/plain": "Deception  4"}),))
-    assert unused_name_words(ISLAND, [replace(_cell("df.head()"), result=result)]) == ()
+        assert unused_name_words(names, ISLAND, [other]) == (f"{told}.",)

@@ -1,0 +1,38 @@
+"""Which names of a question no cell uses or shows."""
+
+from __future__ import annotations
+
+import pytest
+
+from dm_jupyter.assist.grounding import unused_names
+
+ISLAND = "How many penguins live on Deception Island?"
+
+
+@pytest.mark.parametrize(
+    "told",
+    ["df[df.island == 'Biscoe'].size", "print(df.island.nunique())", "df[df.mass > 10]"],
+)
+def test_a_name_whose_first_word_no_cell_uses_is_unused(told: str) -> None:
+    assert unused_names(ISLAND, ["penguins.csv", told]) == ["Deception Island"]
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        (ISLAND, "print('Deception:', n)"),
+        (ISLAND, "df.query('island == \"deception\"')"),
+        (ISLAND, "Deception  4"),
+        (ISLAND, "no row has island == 'Deception' (of 344)"),
+        ("How many live on Biscoe? Deception may be left out.", "i == 'Biscoe'"),
+        ("What is the mean by Welch's test?", "df.corr()"),
+        ("How many of the people live in Italy in December?", "df[df.town == 'Italy']"),
+        ("How many of them live in the USA, and who is CEO?", "df.size"),
+        ("What share of the women on the Titanic survived?", "titanic.csv"),
+        ("How heavy are the Gento penguins?", "species == 'Gentoo'"),
+        ("Wie viele Pinguine leben auf der Insel Torgersen?", "df.size"),
+        ("What Is The Average Revenue In Each Store Category?", "df.groupby('store').sum()"),
+    ],
+)  # fmt: skip
+def test_other_names_are_not_called_unused(question: str, told: str) -> None:
+    assert unused_names(question, [told]) == []
