@@ -37,6 +37,6 @@ module.exports = {
   roots: ['<rootDir>/labextension/src'],
   testRegex: '/__tests__/.*\\.spec\\.tsx?$',
   // The first test of a file may load all of JupyterLab on a busy machine.
-  testTimeout: 60_000,
+  testTimeout: 240_000,
   transformIgnorePatterns: [`/node_modules/(?!${esModules}).+`]
 };
