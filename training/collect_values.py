@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from training.durable.atomic import write_lines
+from training.durable.json_lines import write_lines
 from training.records.failures import Failure
 from training.records.records import EvalRecord, RunError, read_run
 

@@ -36,8 +36,8 @@ from kernel_sandbox.packages.overlay import Overlay
 from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool import StateRetention as Keep
-from training.durable.atomic import write_lines
 from training.durable.budget import BudgetMeter, metered
+from training.durable.json_lines import write_lines
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
 from training.durable.log import Salvaged
 from training.durable.progress import WorkProgress
@@ -46,7 +46,13 @@ from training.evaluation.knowledge import read_knowledge
 from training.evaluation.manifest import Manifest, git_revision, versions
 from training.evaluation.models import BoundedPolicy, ValueModel
 from training.evaluation.pools import open_pool
-from training.evaluation.run import EvalOptions, ResumeState, evaluate, write_results
+from training.evaluation.run import (
+    SEEDS_A_TRIAL,
+    EvalOptions,
+    ResumeState,
+    evaluate,
+    write_results,
+)
 from training.evaluation.summary import print_summary, write_summary
 from training.marking.judge import Judge, judge_choice
 from training.metrics.runs import Price
@@ -120,6 +126,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
         max_tokens=arguments.max_tokens,
         max_seconds=arguments.max_seconds,
         turn_tokens=arguments.turn_tokens,
+        seed=SEEDS_A_TRIAL * arguments.tries_before,
         assistance=arguments.assist or Assistance.for_dialect(arguments.dialect),
     )
     if arguments.temperature is None:

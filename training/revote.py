@@ -32,7 +32,7 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Completion, Step, StopReason, Trajectory
 from dm_jupyter.search.puct import TreeNode
 from kernel_sandbox.types import CellResult, CellStatus
-from training.durable.atomic import write_lines
+from training.durable.json_lines import write_lines
 from training.evaluation.arguments import CHOICES
 from training.evaluation.run import item_folder, outcome_of
 from training.metrics.accuracy import is_right, share_of

@@ -19,6 +19,8 @@ from dm_jupyter.core.errors import DmJupyterError
 
 __all__ = ["main"]
 
+_LIBRARIES = ("torch", "transformers", "peft", "accelerate", "gguf", "safetensors", "tensorboardX")
+
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
@@ -51,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the .gguf file; a new folder for the other forms")  # fmt: skip
     export.add_argument("--form", choices=("gguf", "peft", "weights"), default="gguf",
         help="an adapter for llama.cpp (default) or for peft, or the whole model")  # fmt: skip
-    export.add_argument("--numbers", choices=("F16", "F32"), default="F16")
+    export.add_argument("--numbers", choices=("F16", "F32"),
+        help="of the .gguf file (default: F16)")  # fmt: skip
     export.add_argument("--step", type=int, metavar="N",
         help="of the checkpoint (default: smallest held loss, else the newest)")  # fmt: skip
     evaluate = commands.add_parser(
@@ -88,16 +91,20 @@ def _sft(arguments: argparse.Namespace) -> None:
 
 
 def _export(arguments: argparse.Namespace) -> None:
+    from training.trainer.rows import TrainerError
     from training.trainer.runs import export_adapter
     from training.trainer.trained import TrainedWeights, write_weights
 
     if arguments.form != "gguf":
+        if arguments.numbers:
+            raise TrainerError(f"--numbers is for --form gguf, not for {arguments.form}")
         trained = TrainedWeights.of(arguments.training, arguments.step)
         write_weights(trained, arguments.out, is_merged=arguments.form == "weights")
         print(f"{arguments.form} of update {trained.step}: {arguments.out}")
         _warn_of_nothing_learned(trained.step)
         return
-    step = export_adapter(arguments.training, arguments.out, arguments.numbers, arguments.step)
+    numbers = arguments.numbers or "F16"
+    step = export_adapter(arguments.training, arguments.out, numbers, arguments.step)
     size = arguments.out.stat().st_size / 1e6
     print(f"adapter of update {step}, {size:.1f} MB: {arguments.out}")
     _warn_of_nothing_learned(step)
@@ -118,16 +125,16 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from training import evaluate
     from training.tokens.policy import TokenPolicy
     from training.trainer.engine import TransformersEngine
-    from training.trainer.model import ModelSettings, open_model
+    from training.trainer.model import ModelSettings, given_adapter, open_model
     from training.trainer.trained import TrainedWeights, is_training
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     base = Path(arguments.model)
-    opened = (
-        TrainedWeights.of(base).opened(device)
-        if is_training(base)
-        else open_model(ModelSettings(arguments.model), None, device)
-    )
+    if is_training(base):
+        opened = TrainedWeights.of(base).opened(device)
+    else:
+        settings, adapter = ModelSettings(arguments.model), given_adapter(arguments.model)
+        opened = open_model(settings, adapter, device, learns=False)
     policy = TokenPolicy(TransformersEngine(opened, arguments.model))
     return evaluate.main(arguments.options, policy)
 
@@ -135,7 +142,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; return the exit status."""
     arguments = _parser().parse_args(argv)
-    if importlib.util.find_spec("torch") is None:
+    if any(importlib.util.find_spec(name) is None for name in _LIBRARIES):
         print("training needs more libraries: pip install -e '.[train]'", file=sys.stderr)
         return 1
     commands = {"rows": _rows, "sft": _sft, "export": _export, "evaluate": _evaluate}
@@ -145,9 +152,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(
-            "interrupted. Run the same command to resume from the last checkpoint.", file=sys.stderr
-        )
+        resumes = {"sft": "resume from the last checkpoint", "evaluate": "resume"}
+        again = resumes.get(arguments.command, "start again")
+        print(f"interrupted. Run the same command to {again}.", file=sys.stderr)
         return 130
 
 

@@ -102,6 +102,9 @@ class CellRun:
         collector = OutputCollector(limits.output_bytes, on_change)
         self._execution = Execution(collector, keeps_ledger=keeps_ledger)
         self._was_interrupted = False
+        self._lost = asyncio.Event()
+        """Set when an interrupt has ended the cell and its reply does not come: the signal met the
+        kernel between the code and the reply."""
         self._work: asyncio.Task[None] | None = None
 
     async def run(self, source: str) -> CellResult:
@@ -146,11 +149,12 @@ class CellRun:
     async def interrupt(self) -> None:
         """Interrupt the cell; return when it has ended or plainly won't."""
         self._was_interrupted = True
-        await self._press()
+        if await self._press() and self._execution.started.is_set():
+            self._lost.set()
 
     async def _outcome(self, work: asyncio.Task[None]) -> _Outcome:
         dead, flood = self._kernel.dead, self._execution.flood
-        await _any(self._limits.wall_s, work, dead.wait(), flood.wait())
+        await _any(self._limits.wall_s, work, dead.wait(), flood.wait(), self._lost.wait())
         if flood.is_set() and not work.done():  # a death breaks the connection first
             await _any(_DEATH_NEWS_S, dead.wait())
         if dead.is_set():
@@ -161,6 +165,8 @@ class CellRun:
             was_killed = await self._stop()
             late = dead.is_set() and (self._kernel.violation is not None or not was_killed)
             return self._death() if late else self._flooded()  # late on a busy machine
+        if self._lost.is_set():
+            return CellStatus.INTERRUPTED, "the cell was interrupted", ""
         await self._stop()
         how = "killed: its variables are gone" if dead.is_set() else "interrupted"
         text = f"the cell ran past its {self._limits.wall_s:g} s and was {how}. Do less at once."

@@ -105,13 +105,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -> None:
+async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -> int:
+    """Draw, select and write; return the number of runs that could not be replayed."""
     suite, out = find_suite(arguments.suite), arguments.out
     items = {item.task.id: item for item in suite.load(arguments.split)}
     drawn = draw(list(items.values()), arguments.limit, arguments.seed, arguments.levels)
     _refuse_unlicensed(drawn, arguments)
     folders = [out / _RUNS, *(_folder_of(folder) for folder in arguments.also)]
     with folder_lock(out, "collection"):
+        # Else the same model would repeat the pooled tries, seed by seed.
+        evaluation.tries_before = sum(map(_tries, folders[1:]))
         if arguments.unsolved:
             evaluation.leave_out = _solved(folders[1:])
             if all(item.task.id in evaluation.leave_out for item in drawn):
@@ -130,15 +133,24 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
                 opened = open_replays(suite, arguments.split, pool)
                 replays = await stack.enter_async_context(opened)
                 replayed = await replayed_runs(runs, replays, log, at_once)
+            faults = list(replayed.faults)
             balance = _balanced(replayed, arguments, funnel)
             added = await _variants(balance.runs, folders, arguments)
             for runs in added:
                 again = await replayed_runs(runs, replays, log, at_once)
-                _say_faults(again)
+                faults += again.faults
                 variants += again.same
         held = held_ids(balance.runs, arguments.held_share, arguments.seed)
         selection = Selection(balance, held, variants)
         _write(selection, sources, items, arguments, funnel)
+    for fault in faults:
+        _say(f"not replayed: {fault}")
+    return len(faults)
+
+
+def _tries(folder: Path) -> int:
+    """Return the largest number of tries at a question in an evaluation."""
+    return max((record.trial + 1 for record in RecordLog(folder / _RECORDS).each()), default=0)
 
 
 def _solved(folders: Sequence[Path]) -> set[str]:
@@ -178,14 +190,13 @@ async def _examined(
     runs: list[CollectedRun] = []
     first_trial = 0
     for folder in folders:
-        tries = 0
         for record in RecordLog(folder / _RECORDS).each():
             item = items.get(record.id)
             if item is None:
                 raise UsageError(f"{folder} has runs at {record.id}, which the split lacks")
-            tries = max(tries, record.trial + 1)
             run = await examine(record, item, folder, first_trial, dialects, funnel)
             runs += [run] if run is not None else []
+        tries = _tries(folder)
         sources.append(read_source(folder, first_trial, tries))
         _refuse_other_questions(sources[0], sources[-1])
         first_trial += tries
@@ -234,15 +245,12 @@ def _balanced(replayed: ReplayedRuns, arguments: argparse.Namespace, funnel: Fun
     for stage, runs in stages:
         funnel.count_all(stage, runs)
     print_funnel(funnel)
-    _say_faults(replayed)
     if not balance.runs:
-        raise UsageError("no run met all conditions, so no dataset was written")
+        reasons = (f"not replayed: {fault}" for fault in replayed.faults)
+        raise UsageError(
+            "\n".join(["no run met all conditions, so no dataset was written", *reasons])
+        )
     return balance
-
-
-def _say_faults(replayed: ReplayedRuns) -> None:
-    for fault in replayed.faults:
-        _say(f"not replayed: {fault}")
 
 
 def _write(
@@ -288,14 +296,20 @@ def main() -> int:
         parser.error("--unsolved needs --also, the runs that may have solved a question")
     evaluation = evaluation_arguments(parser, arguments, out=arguments.out / _RUNS)
     try:
-        asyncio.run(_main(arguments, evaluation))
+        faults = asyncio.run(_main(arguments, evaluation))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"collect: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("collect: stopped. Run the same command to resume.", file=sys.stderr)
         return 130
-    return 0
+    if faults:
+        print(
+            f"collect: {faults} runs could not be replayed, so the dataset lacks them. Run the "
+            "same command to try them again.",
+            file=sys.stderr,
+        )
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_json", "write_lines", "write_whole"]
+__all__ = ["write_json", "write_whole"]
 
 
 def write_whole(content: bytes, file: Path) -> None:
@@ -41,13 +40,3 @@ def write_json(value: Any, file: Path) -> None:
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(f"{text}\n".encode(), file)
-
-
-def write_lines(values: Iterable[Any], file: Path) -> None:
-    """Write values as JSON lines.
-
-    Raises:
-        OSError: the file can't be written; an old one is then unchanged.
-    """
-    lines = [json.dumps(value, ensure_ascii=False) for value in values]
-    write_whole("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"), file)

@@ -202,7 +202,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
         "plain mode; or what a value model values most")  # fmt: skip
     add("--value-model", type=_http_url, metavar="URL", help="values the states of a search")
     add("--collect", action="store_true", help="collect values: rewards by the labels")
-    parser.set_defaults(knowledge=None, leave_out=())  # of a collection only
+    parser.set_defaults(knowledge=None, leave_out=(), tries_before=0)  # of a collection only
     return parser
 
 

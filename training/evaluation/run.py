@@ -40,9 +40,9 @@ from dm_jupyter.models.protocols import Policy
 from dm_jupyter.search.strategies import React, Solution, Strategy
 from dm_jupyter.search.tree import Search
 from kernel_sandbox.errors import SandboxError
-from training.durable.atomic import write_lines
 from training.durable.data_files import DataHashes
 from training.durable.folder import folder_lock
+from training.durable.json_lines import write_lines
 from training.durable.log import Salvaged
 from training.evaluation.knowledge import Knowledge
 from training.evaluation.manifest import data_of, hash_data, known_hashes
@@ -53,6 +53,7 @@ from training.records.records import EvalRecord, RecordLog, RunUsage, salvage
 from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample, Suite, draw
 
 __all__ = [
+    "SEEDS_A_TRIAL",
     "EvalOptions",
     "ResumeState",
     "SuiteError",
@@ -63,7 +64,7 @@ __all__ = [
     "write_results",
 ]
 
-_SEEDS_A_TRIAL = 100_000
+SEEDS_A_TRIAL = 100_000
 """Distance between the seeds of two attempts at a question: more than a strategy uses."""
 _BREAKS = 2
 """Model replies that may break off in an attempt; one more ends the run, which can be resumed."""
@@ -320,7 +321,7 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
         item.task,
         means.pool,
         folder,
-        run=replace(options.run, seed=options.run.seed + _SEEDS_A_TRIAL * trial),
+        run=replace(options.run, seed=options.run.seed + SEEDS_A_TRIAL * trial),
         dialect=options.dialect,
         agree=lambda one, other: means.scorer.agree_now(
             item, outcome_of(one, folder), outcome_of(other, folder)

@@ -32,7 +32,7 @@ from kernel_sandbox.errors import SandboxError
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.runners.pool_settings import PROFILES
 from training.durable.at_once import each_at_once
-from training.durable.atomic import write_lines
+from training.durable.json_lines import write_lines
 from training.evaluation.arguments import positive
 from training.evaluation.scoring import ScoringError
 from training.export.conversation import conversation

@@ -19,7 +19,7 @@ from typing import Any
 from dm_jupyter.core.dialects import DIALECTS, dialect_named
 from dm_jupyter.core.errors import DmJupyterError, TrajectoryError, UnrenderableTurnError
 from dm_jupyter.core.trajectory import StopReason, Trajectory
-from training.durable.atomic import write_lines
+from training.durable.json_lines import numbered_lines, write_lines
 from training.export.conversation import conversation
 from training.export.exporting import export
 
@@ -46,9 +46,7 @@ def _trajectories(files: Sequence[Path]) -> Iterator[tuple[str, Trajectory]]:
         OSError: a file can't be read.
     """
     for file in files:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
-            if not line.strip():
-                continue
+        for number, line in numbered_lines(file):
             place = f"{file}:{number}"
             try:
                 yield place, Trajectory.from_json(json.loads(line))

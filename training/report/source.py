@@ -17,7 +17,7 @@ from typing import Any
 
 from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
-from training.durable.atomic import write_lines
+from training.durable.json_lines import write_lines
 from training.judge.judged import JudgedRecord, read_column
 from training.records.records import EvalRecord, RunError, read_run
 from training.report.search import SearchError, StoredSearch, search_from_json

@@ -1,8 +1,8 @@
 """Checkpoints: everything a training needs to resume as if it had never stopped.
 
 Each is a folder such as `step-000120`, written atomically: under another name first, then flushed
-to disk and renamed. The order of the rows follows from seed, epoch and step, so the step alone
-restores it.
+to disk and renamed. The order of the rows and the random numbers of an update follow from the seed
+and the step, so the step alone restores them.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from training.trainer.sharding import place_state, place_whole
 __all__ = ["Checkpoint", "CheckpointFolder", "TrainingProgress", "read_weights"]
 
 _NAME: Final = re.compile(r"step-(\d{6,})")
+_KEPT: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Checkpoint(Protocol):
         weights: Mapping[str, torch.Tensor],
         optimizer_state: Mapping[str, Any],
     ) -> None:
-        """Store the training, with the state of torch's random numbers.
+        """Store the training.
 
         One process calls it between two updates, with unsplit tensors. When it returns, the
         checkpoint survives a crash of the machine.
@@ -69,17 +70,15 @@ class Checkpoint(Protocol):
 
 
 class CheckpointFolder:
-    """Checkpoints in one folder: the newest ones, and that of the best held loss."""
+    """Checkpoints in one folder: the two newest ones, and that of the best held loss."""
 
-    def __init__(self, folder: Path, keep: int = 2) -> None:
+    def __init__(self, folder: Path) -> None:
         """Create the store.
 
         Args:
             folder: for checkpoints and nothing else; the first save creates it.
-            keep: newest checkpoints to keep, at least 1; the best one is kept as well.
         """
         self.folder = folder
-        self._keep = max(1, keep)
 
     def steps(self) -> list[int]:
         """Return the steps that have a complete checkpoint, ascending."""
@@ -113,10 +112,7 @@ class CheckpointFolder:
                 {name: one.detach().contiguous().cpu() for name, one in weights.items()},
                 part / "weights.safetensors",
             )
-            torch.save(
-                {"optimizer": dict(optimizer_state), "random": _random_state()},
-                part / "optimizer.pt",
-            )
+            torch.save({"optimizer": dict(optimizer_state)}, part / "optimizer.pt")
             (part / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
             for file in part.iterdir():
                 _flush(file)
@@ -131,7 +127,7 @@ class CheckpointFolder:
     def restore(
         self, weights: Mapping[str, torch.Tensor], optimizer: Any
     ) -> TrainingProgress | None:
-        """Restore the newest checkpoint and the state of the random numbers.
+        """Restore the newest checkpoint.
 
         Raises:
             TrainerError: it is damaged, or from another model or adapter.
@@ -142,9 +138,9 @@ class CheckpointFolder:
         folder = self.path(steps[-1])
         read_weights(folder, weights)
         try:
-            stored = torch.load(folder / "optimizer.pt", weights_only=True)
+            # On the CPU first: the checkpoint may come from a machine with other devices.
+            stored = torch.load(folder / "optimizer.pt", map_location="cpu", weights_only=True)
             optimizer.load_state_dict(place_state(stored["optimizer"], optimizer))
-            _restore_random(stored["random"])
             return TrainingProgress(
                 **json.loads((folder / "progress.json").read_text(encoding="utf-8"))
             )
@@ -156,7 +152,7 @@ class CheckpointFolder:
 
     def _prune(self, progress: TrainingProgress) -> None:
         steps = self.steps()
-        stay = set(steps[-self._keep :])
+        stay = set(steps[-_KEPT:])
         if progress.best_loss is not None:
             stay.add(progress.best_step)
         for step in steps:
@@ -184,17 +180,6 @@ def read_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, one in weights.items():
             one.copy_(place_whole(stored[name], one))
-
-
-def _random_state() -> dict[str, Any]:
-    gpus = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
-    return {"cpu": torch.get_rng_state(), "gpus": gpus}
-
-
-def _restore_random(state: Mapping[str, Any]) -> None:
-    torch.set_rng_state(state["cpu"])
-    if len(state["gpus"]) == torch.cuda.device_count() and state["gpus"]:
-        torch.cuda.set_rng_state_all(state["gpus"])
 
 
 def _flush(path: Path) -> None:

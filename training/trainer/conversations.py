@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from training.durable.json_lines import numbered_lines
 from training.trainer.rows import Row, TrainerError
 
 __all__ = ["Tokenizer", "read_conversations", "row_of"]
@@ -94,13 +95,11 @@ def read_conversations(
         TrainerError: the file can't be read, or a line is not a conversation.
     """
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = list(numbered_lines(file))
     except (OSError, UnicodeDecodeError) as error:
         raise TrainerError(f"{file} can't be read: {error}") from error
     rows = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
+    for number, line in lines:
         try:
             row = _row_of_line(json.loads(line), tokenizer, number, ended_by)
         except (TrainerError, ValueError, KeyError, TypeError) as error:

@@ -125,7 +125,12 @@ def load_adapter(
         TrainerError: the file is not an adapter of this model with this rank and alpha.
     """
     given = read_adapter(file)
-    _, is_reordered = _architecture(config)
+    architecture, is_reordered = _architecture(config)
+    if given.architecture != gguf.MODEL_ARCH_NAMES[architecture]:
+        raise TrainerError(
+            f"{file} is an adapter of a {given.architecture} model, and this one is a "
+            f"{config.model_type}"
+        )
     found = dict(given.tensors)
     for name, module, known in _names(weights, config):
         parameter, values = weights[name], found.pop(known, None)

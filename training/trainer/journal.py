@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from tensorboardX import SummaryWriter
 
-from training.durable.atomic import write_lines, write_whole
+from training.durable.atomic import write_whole
+from training.durable.json_lines import numbered_lines, write_lines
 from training.trainer.curves import curves_page
 
 __all__ = ["TrainingJournal", "read_log"]
@@ -38,7 +40,7 @@ class TrainingJournal:
         """Drop the records of later updates and start to log; called once, before any record.
 
         Args:
-            step: updates made, 0 for a new training.
+            step: updates made before the checkpoint that the training resumes from; -1 without one.
         """
         self._records = [one for one in read_log(self._file) if one["step"] <= step]
         write_lines(self._records, self._file)
@@ -78,15 +80,8 @@ class TrainingJournal:
 
 def read_log(file: Path) -> list[dict[str, Any]]:
     """Return a log's records up to a line cut by a crash; empty without a file."""
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except FileNotFoundError:
-        return []
     records = []
-    for line in lines:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            break
-        records.append(record)
+    with suppress(FileNotFoundError, ValueError):
+        for _, line in numbered_lines(file):
+            records.append(json.loads(line))
     return records

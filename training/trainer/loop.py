@@ -10,12 +10,15 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 import transformers
 from accelerate import Accelerator
+from numpy.typing import NDArray
 
 from training.trainer.batch import Pack, batches, make_packs, rows_alike
 from training.trainer.checkpoint import Checkpoint, TrainingProgress
@@ -73,6 +76,7 @@ class Training:
             raise TrainerError("no weight of the model is to be trained")
         self._is_sharded = is_sharded(self._weights.values())
         self._groups = rows_alike(rows)
+        self._order: dict[int, list[NDArray[np.int64]]] = {}  # of the epoch that is under way
         self._steps_per_epoch = math.ceil(len(rows) / settings.batch_rows)
         steps = self._steps_per_epoch * settings.epochs
         warmup = round(settings.warmup_share * steps)
@@ -98,11 +102,10 @@ class Training:
             TrainerError: the checkpoint is from another training, or a gradient is not finite.
             OSError: a checkpoint or the log can't be written.
         """
-        torch.manual_seed(self._settings.seed)
         restored = checkpoints.restore(self._weights, self.optimizer)
         progress = restored or TrainingProgress()
         if self._is_main:
-            journal.begin(progress.step)
+            journal.begin(-1 if restored is None else restored.step)
         try:
             if restored is None:
                 progress = self._milestone(progress, checkpoints, journal, held, say)
@@ -155,11 +158,17 @@ class Training:
 
     def _advance(self, progress: TrainingProgress, journal: TrainingJournal) -> TrainingProgress:
         epoch, number = divmod(progress.step, self._steps_per_epoch)
-        settings = self._settings
-        order = batches(
-            self._groups, settings.batch_rows, settings.batch_alike, settings.seed, epoch
-        )[number]
+        if epoch not in self._order:
+            settings = self._settings
+            self._order = {
+                epoch: batches(
+                    self._groups, settings.batch_rows, settings.batch_alike, settings.seed, epoch
+                )
+            }
+        order = self._order[epoch][number]
         rate = self.schedule.rate(progress.step)
+        chance = (self._settings.seed, progress.step, self._accelerator.process_index)
+        torch.manual_seed(int(np.random.SeedSequence(chance).generate_state(1)[0]))  # for dropout
         began = time.perf_counter()
         made = self.update([self._rows[int(at)] for at in order], rate)
         seconds = time.perf_counter() - began
@@ -200,7 +209,8 @@ class Training:
                 for sample in samples:
                     journal.add("sample", sample)
                 journal.add("evaluation", {"step": progress.step, "held_loss": loss})
-        weights, state = whole_state(self._weights), whole_state(self.optimizer.state_dict())
+        weights = whole_state(self._weights, is_kept=self._is_main)
+        state = whole_state(self.optimizer.state_dict(), is_kept=self._is_main)
         if self._is_main:
             checkpoints.save(progress, weights, state)
             say(line)
@@ -236,7 +246,20 @@ class Training:
         return [(pack.to(self._accelerator.device), one) for pack, one in mine]
 
     def _share(self, pack: Pack, factors: Mapping[str, float]) -> torch.Tensor:
-        return pack_loss(self._loss, learned_logps(self._model, pack), pack, factors)
+        with self._numbers():
+            logp_T = learned_logps(self._model, pack)
+        return pack_loss(self._loss, logp_T, pack, factors)
+
+    def _numbers(self) -> AbstractContextManager[Any]:
+        """Return the context in which the model computes in other numbers than its weights'.
+
+        Split weights are converted where they are gathered, as the launch was configured.
+        """
+        dtype = None if self._is_sharded else self._opened.computes_in
+        if dtype is None:
+            return nullcontext()
+        numbers: AbstractContextManager[Any] = torch.autocast(self._accelerator.device.type, dtype)
+        return numbers
 
     def _add_up_gradients(self) -> None:
         if self._accelerator.num_processes == 1 or self._is_sharded:
@@ -259,14 +282,18 @@ class Training:
         prompt = torch.from_numpy(row.ids[:first])[None].to(self._accelerator.device)
         greedy = transformers.GenerationConfig(
             do_sample=False,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            num_beams=1,
             max_new_tokens=self._settings.sample_tokens,
             eos_token_id=tokenizer.eos_token_id,
             pad_token_id=tokenizer.eos_token_id,
         )
         self._model.eval()
-        made = self._model.generate(
-            input_ids=prompt, attention_mask=torch.ones_like(prompt), generation_config=greedy
-        )
+        with self._numbers():
+            made = self._model.generate(
+                input_ids=prompt, attention_mask=torch.ones_like(prompt), generation_config=greedy
+            )
         return {
             "id": row.id,
             "text": tokenizer.decode(made[0, first:], skip_special_tokens=False),

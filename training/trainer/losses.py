@@ -25,9 +25,9 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 from training.trainer.batch import Pack
-from training.trainer.rows import Row
+from training.trainer.rows import Row, TrainerError
 
-__all__ = ["Loss", "SftLoss", "bind_logps", "learned_logps", "pack_loss"]
+__all__ = ["Loss", "SftLoss", "bind_logps", "learned_logps", "pack_loss", "refuse_changed_logits"]
 
 HEAD_TOKENS = 256
 """Learned positions whose logits exist at once; 256 of 151,936 logits in fp32 are 156 MB."""
@@ -102,6 +102,33 @@ def learned_logps(model: Any, pack: Pack) -> torch.Tensor:
         made: torch.Tensor = causal.learned_logps(pack)
         return made
     return _causal_logps(causal, pack)
+
+
+def refuse_changed_logits(model: Any) -> None:
+    """Refuse a model that scales or bounds what its head returns, as Gemma 2 and Cohere do.
+
+    `learned_logps` reads the head alone, so such a model would learn from other logits than it
+    answers with.
+
+    Args:
+        model: of transformers, with or without an adapter of peft; not split. It is left in
+            evaluation mode.
+
+    Raises:
+        TrainerError: it does so.
+    """
+    causal = model.get_base_model() if hasattr(model, "get_base_model") else model
+    causal.eval()
+    ids_1_N = torch.arange(4, device=causal.get_input_embeddings().weight.device)[None]
+    with torch.no_grad():
+        hidden_1_N_D = causal.get_decoder()(input_ids=ids_1_N, use_cache=False).last_hidden_state
+        own = causal.get_output_embeddings()(hidden_1_N_D).float()
+        told = causal(input_ids=ids_1_N, use_cache=False).logits.float()
+    if not torch.allclose(own, told, rtol=1e-3, atol=1e-3):
+        raise TrainerError(
+            f"{type(causal).__name__} changes the logits after its head, which this trainer does "
+            "not: its loss would be wrong. Choose a model of another family."
+        )
 
 
 def bind_logps(model: Any) -> str:

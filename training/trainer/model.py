@@ -7,8 +7,8 @@ use of a file writes them beside it, as a folder of safetensors. Later uses read
 from __future__ import annotations
 
 import json
-import os
 import shutil
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,22 @@ from peft import LoraConfig, get_peft_model
 from peft.tuners.lora import LoraLayer
 
 from dm_jupyter.core.errors import DmJupyterError
-from dm_jupyter.models.local.cache import bfloat16_folder, model_path, require
+from dm_jupyter.models.local.cache import bfloat16_folder, file_lock, model_path, require
 from dm_jupyter.models.local.catalogue import is_local_name, resolve
 from training.trainer.dialect_tokens import (
     TokenSettings,
     add_dialect_tokens,
     embed_new_tokens,
 )
-from training.trainer.gguf_adapter import load_adapter
+from training.trainer.gguf_adapter import load_adapter, read_adapter
 from training.trainer.rows import TrainerError
 
 __all__ = [
     "AdapterSettings",
     "ModelSettings",
     "OpenedModel",
+    "adapter_file",
+    "given_adapter",
     "model_folder",
     "open_model",
     "open_tokenizer",
@@ -53,8 +55,9 @@ class ModelSettings:
     """A transformers folder, a .gguf file, or a name from `dm-jupyter model list`. If that model
     has an adapter, the training begins with it."""
     dtype: str = "auto"
-    """`bfloat16`, `float32` or `float64`; `auto` is bfloat16 where the device multiplies it by
-    itself, and float32 elsewhere."""
+    """Numbers to compute in: `bfloat16`, `float32` or `float64`; `auto` is bfloat16 where the
+    device multiplies it by itself, and float32 elsewhere. Weights that learn are never in fewer
+    bits than float32."""
     recompute: bool = False
     """Whether the backward pass recomputes activations: less memory, more time."""
 
@@ -69,10 +72,12 @@ class ModelSettings:
         """
         if self.dtype != "auto":
             return _DTYPES[self.dtype]
-        is_slow = device.type == "cpu" and not (
-            torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        )
-        return torch.float32 if is_slow else torch.bfloat16
+        if device.type == "cuda":
+            has_bfloat16 = torch.cuda.is_bf16_supported(including_emulation=False)
+        else:
+            mkldnn = torch.backends.mkldnn
+            has_bfloat16 = mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+        return torch.bfloat16 if has_bfloat16 else torch.float32
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +109,8 @@ class OpenedModel:
     """Whether one pass may contain several rows: every layer must attend to all tokens."""
     added: tuple[int, ...] = ()
     """The ids of a dialect's tokens."""
+    computes_in: torch.dtype | None = None
+    """Numbers of the products, if they are others than those of the weights."""
 
     @property
     def vocabulary(self) -> int:
@@ -121,8 +128,13 @@ def open_model(
     device: torch.device,
     seed: int = 0,
     tokens: TokenSettings | None = None,
+    *,
+    learns: bool = True,
 ) -> OpenedModel:
     """Return a model that is ready to train.
+
+    Weights that learn are in float32 even if the model computes in bfloat16; otherwise small
+    updates would be rounded away.
 
     Args:
         settings: which model.
@@ -130,22 +142,25 @@ def open_model(
         device: that the model computes on.
         seed: of the adapter's initial weights.
         tokens: to add; they are learned even with an adapter.
+        learns: whether it will be trained. If not, its weights keep the numbers it computes in.
 
     Raises:
         TrainerError: there is no such model, or it can't be read.
     """
-    folder, begun = model_folder(settings.base), _adapter_file(settings.base)
+    folder, begun = model_folder(settings.base), adapter_file(settings.base)
     dtype = settings.numbers(device)
     if begun is not None and adapter is None:
         raise TrainerError(
             f"{settings.base} has an adapter, and only the training of an adapter can begin with "
             "it. Name the model below it, or add the table [adapter]."
         )
+    is_mixed = adapter is None and learns and dtype == torch.bfloat16
+    kept: Any = "auto" if adapter is not None and dtype == torch.float32 else dtype
     transformers.utils.logging.disable_progress_bar()
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
-            dtype="auto" if adapter is not None and dtype == torch.float32 else dtype,
+            dtype=torch.float32 if is_mixed else kept,
             attn_implementation="sdpa",
             local_files_only=True,
         )
@@ -158,16 +173,40 @@ def open_model(
     model.to(device)
     if settings.recompute:
         model.activation_checkpointing_enable({"use_reentrant": False})
-    can_pack = set(getattr(model.config, "layer_types", None) or ()) <= {"full_attention"}
+    can_pack = _sees_all(model.config)
     if adapter is not None:
         model = with_adapter(model, adapter, seed, tuple(added))
         if dtype == torch.float32:
             _compute_in_float32(model)
     model.train()
-    opened = OpenedModel(model, tokenizer, can_pack, tuple(added))
+    opened = OpenedModel(model, tokenizer, can_pack, tuple(added), dtype if is_mixed else None)
     if begun is not None and adapter is not None:
         load_adapter(begun, opened.parameters(), model.config, adapter.alpha)
     return opened
+
+
+def _sees_all(config: Any) -> bool:
+    """Return whether each layer attends to all earlier tokens, and not to a window of them."""
+    kinds = getattr(config, "layer_types", None)
+    if kinds is None:
+        return getattr(config, "sliding_window", None) is None
+    return set(kinds) <= {"full_attention"}
+
+
+def given_adapter(base: str) -> AdapterSettings | None:
+    """Return the shape of the adapter that a model comes with; `None` if it has none.
+
+    Raises:
+        TrainerError: there is no such model, or the adapter's file can't be read.
+    """
+    file = adapter_file(base)
+    if file is None:
+        return None
+    adapter = read_adapter(file)
+    ranks = {len(one) for name, one in adapter.tensors.items() if name.endswith(".lora_a")}
+    if len(ranks) != 1:
+        raise TrainerError(f"{file} has matrices of the ranks {sorted(ranks)}, not of one")
+    return AdapterSettings(ranks.pop(), adapter.alpha)
 
 
 def open_tokenizer(base: str, tokens: TokenSettings | None = None) -> Any:
@@ -198,8 +237,7 @@ def with_adapter(
 ) -> Any:
     """Return the model with a new adapter on all linear layers but the head; the rest is frozen.
 
-    In the embedding and the head, only the rows of added tokens learn. Weights that learn are in
-    float32 even on a bfloat16 model; otherwise small updates would be rounded away.
+    In the embedding and the head, only the rows of added tokens learn.
     """
     tables = (model.get_input_embeddings(), model.get_output_embeddings())
     names = {
@@ -292,7 +330,9 @@ def model_folder(base: str) -> Path:
     folder = bfloat16_folder(file)
     mark = {"name": file.name, "bytes": file.stat().st_size, "modified": file.stat().st_mtime_ns}
     if _source_of(folder) != mark:
-        _dequantise(file, folder, mark)
+        with file_lock(folder.with_name(f".{folder.name}.lock"), on_wait=lambda: None):
+            if _source_of(folder) != mark:  # another process may have written it
+                _dequantise(file, folder, mark)
     return folder
 
 
@@ -308,11 +348,15 @@ def _model_file(base: str) -> Path:
         raise TrainerError(str(error)) from error
 
 
-def _adapter_file(base: str) -> Path | None:
-    """Return the file of a model's adapter, if it has one."""
-    if Path(base).expanduser().is_dir():
+def adapter_file(base: str) -> Path | None:
+    """Return the file of the adapter that a model comes with; `None` if it has none.
+
+    Raises:
+        TrainerError: there is no such model.
+    """
+    if _model_file(base).is_dir():
         return None
-    model = resolve(base)  # the caller has found its files
+    model = resolve(base)
     return None if model.adapter is None else model_path(model.adapter)
 
 
@@ -324,7 +368,9 @@ def _source_of(folder: Path) -> Any:
 
 
 def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
-    part = folder.with_name(f".{folder.name}.{os.getpid()}")
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+    print(f"writing the weights of {file.name} in bfloat16, once …", file=sys.stderr)
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
             file.parent,

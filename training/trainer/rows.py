@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dm_jupyter.core.errors import DmJupyterError
-from training.durable.atomic import write_lines
+from training.durable.json_lines import numbered_lines, write_lines
 
 __all__ = ["Row", "RowFile", "Rows", "TrainerError", "read_rows", "write_rows"]
 
@@ -53,7 +53,7 @@ class Row:
 class Rows(Protocol):
     """Source of the rows that the trainer learns from.
 
-    The trainer requests each row once per epoch, in an order of its own, and again after a resume.
+    The trainer requests each row several times, in an order of its own, and again after a resume.
     So a number must give the same row for the lifetime of a training, restarts included.
     """
 
@@ -126,10 +126,7 @@ def write_rows(rows: Sequence[Row], file: Path) -> None:
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     try:
-        with file.open(encoding="utf-8") as opened:
-            for number, line in enumerate(opened, 1):
-                if line.strip():
-                    yield number, line
+        yield from numbered_lines(file)
     except (OSError, UnicodeDecodeError) as error:
         raise TrainerError(f"{file} can't be read: {error}") from error
 

@@ -10,7 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -27,29 +27,22 @@ from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.gguf_adapter import write_adapter
 from training.trainer.journal import TrainingJournal
 from training.trainer.loop import Training
-from training.trainer.losses import bind_logps
-from training.trainer.model import model_folder, open_model
+from training.trainer.losses import bind_logps, refuse_changed_logits
+from training.trainer.model import adapter_file, model_folder, open_model
 from training.trainer.recipe import Recipe
 from training.trainer.rows import Row, TrainerError, read_rows
 from training.trainer.sharding import shard_model, wants_shards
-from training.trainer.trained import TrainedWeights, read_made_with, write_weights
+from training.trainer.trained import (
+    CHECKPOINTS,
+    MADE_WITH,
+    TrainedWeights,
+    read_made_with,
+    write_weights,
+)
 
 __all__ = ["export_adapter", "train"]
 
 _LIBRARIES: Final = ("torch", "transformers", "peft", "accelerate")
-
-
-@dataclass(frozen=True, slots=True)
-class _RunFolder:
-    path: Path
-
-    @property
-    def made_with(self) -> Path:
-        return self.path / "run.json"
-
-    @property
-    def checkpoints(self) -> CheckpointFolder:
-        return CheckpointFolder(self.path / "checkpoints")
 
 
 def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProgress:
@@ -67,13 +60,13 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     accelerator = Accelerator()
     shards = wants_shards(accelerator)
     tell = say if accelerator.is_main_process else _silent
-    folder = _RunFolder(out)
     made_with = _made_with(recipe)
-    if folder.made_with.exists():
-        _refuse_another(folder.path, made_with)
+    if (out / MADE_WITH).exists():
+        _refuse_another(out, made_with)
     settings = recipe.training
     device = torch.device("cpu") if shards else accelerator.device
     opened = open_model(recipe.model, recipe.adapter, device, settings.seed, recipe.tokens)
+    refuse_changed_logits(opened.model)
     limits = (opened.vocabulary, recipe.data.max_tokens)
     rows = read_rows([Path(one) for one in recipe.data.rows], *limits)
     _refuse_other_tokens(rows.rows, opened.added, recipe)
@@ -82,9 +75,9 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
         file = read_rows([Path(one) for one in recipe.data.held], *limits)
         _refuse_shared(rows.rows, file.rows)
         held = file.rows
-    if accelerator.is_main_process and not folder.made_with.exists():
+    if accelerator.is_main_process and not (out / MADE_WITH).exists():
         out.mkdir(parents=True, exist_ok=True)
-        write_json(made_with, folder.made_with)  # only now: what is refused leaves nothing behind
+        write_json(made_with, out / MADE_WITH)  # only now: what is refused leaves nothing behind
     accelerator.wait_for_everyone()
     if shards:
         shard_model(opened.model, accelerator, bind_logps(opened.model))
@@ -97,7 +90,7 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
     training = Training(opened, rows, settings, accelerator)
     journal = TrainingJournal(out, f"Training {out.name}")
-    progress = training.run(folder.checkpoints, journal, held, tell)
+    progress = training.run(CheckpointFolder(out / CHECKPOINTS), journal, held, tell)
     if progress.best_loss is not None:
         tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
     if recipe.adapter is None and accelerator.is_main_process:
@@ -144,11 +137,13 @@ def _silent(line: str) -> None:
 def _made_with(recipe: Recipe) -> dict[str, Any]:
     if not recipe.data.rows:
         raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
-    files = (*recipe.data.rows, *recipe.data.held)
+    files = {name: Path(name) for name in (*recipe.data.rows, *recipe.data.held)}
+    if (adapter := adapter_file(recipe.model.base)) is not None:
+        files["adapter"] = adapter
     plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as JSON reads them back
     return {
         "recipe": plain,
-        "sha256": {name: _hash(Path(name)) for name in files},
+        "sha256": {name: _hash(file) for name, file in files.items()},
         "versions": {name: version(name) for name in _LIBRARIES},
     }
 

@@ -91,16 +91,23 @@ def is_sharded(weights: Iterable[torch.Tensor]) -> bool:
     return any(isinstance(one, DTensor) for one in weights)
 
 
-def whole_state(state: Any) -> Any:
+def whole_state(state: Any, *, is_kept: bool = True) -> Any:
     """Return nested dicts and lists with each split tensor gathered on the CPU.
 
     Every process must call it for the same state, because they exchange their parts.
+
+    Args:
+        state: such as an optimizer's.
+        is_kept: whether this process needs the tensors; otherwise each becomes `None`.
     """
     if isinstance(state, Mapping):
-        return {name: whole_state(one) for name, one in state.items()}
+        return {name: whole_state(one, is_kept=is_kept) for name, one in state.items()}
     if isinstance(state, list):
-        return [whole_state(one) for one in state]
-    return state.detach().full_tensor().cpu() if isinstance(state, DTensor) else state
+        return [whole_state(one, is_kept=is_kept) for one in state]
+    if not isinstance(state, DTensor):
+        return state
+    whole = state.detach().full_tensor()
+    return whole.cpu() if is_kept else None
 
 
 def place_whole(whole: torch.Tensor, like: torch.Tensor) -> torch.Tensor:

@@ -8,18 +8,34 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from training.trainer.checkpoint import CheckpointFolder, read_weights
 from training.trainer.dialect_tokens import TokenSettings
-from training.trainer.model import AdapterSettings, ModelSettings, OpenedModel, open_model
+from training.trainer.model import (
+    AdapterSettings,
+    ModelSettings,
+    OpenedModel,
+    model_folder,
+    open_model,
+)
 from training.trainer.rows import TrainerError
 
-__all__ = ["TrainedWeights", "is_training", "read_made_with", "write_weights"]
+__all__ = [
+    "CHECKPOINTS",
+    "MADE_WITH",
+    "TrainedWeights",
+    "is_training",
+    "read_made_with",
+    "write_weights",
+]
+
+MADE_WITH: Final = "run.json"
+CHECKPOINTS: Final = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +61,7 @@ class TrainedWeights:
             TrainerError: the folder is not a training, or there is no such checkpoint.
         """
         recipe = read_made_with(out)["recipe"]
-        store = CheckpointFolder(out / "checkpoints")
+        store = CheckpointFolder(out / CHECKPOINTS)
         steps = store.steps()
         if step is None and steps:
             progress = _read(store.path(steps[-1]) / "progress.json", out)
@@ -67,7 +83,9 @@ class TrainedWeights:
         Raises:
             TrainerError: the model it was trained from is gone, or the checkpoint is damaged.
         """
-        made = open_model(self.model, self.adapter, device, tokens=self.tokens)
+        # Without the adapter that the training began with: the checkpoint has all matrices.
+        below = replace(self.model, base=str(model_folder(self.model.base)))
+        made = open_model(below, self.adapter, device, tokens=self.tokens)
         read_weights(self.folder, made.parameters())
         made.model.eval()
         return made
@@ -75,7 +93,7 @@ class TrainedWeights:
 
 def is_training(folder: Path) -> bool:
     """Return whether a folder is that of a training."""
-    return (folder / "run.json").is_file() and (folder / "checkpoints").is_dir()
+    return (folder / MADE_WITH).is_file() and (folder / CHECKPOINTS).is_dir()
 
 
 def read_made_with(out: Path) -> Mapping[str, Any]:
@@ -84,7 +102,7 @@ def read_made_with(out: Path) -> Mapping[str, Any]:
     Raises:
         TrainerError: the folder is not a training.
     """
-    made_with: Mapping[str, Any] = _read(out / "run.json", out)
+    made_with: Mapping[str, Any] = _read(out / MADE_WITH, out)
     return made_with
 
 

@@ -227,7 +227,9 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     )[1]
     call, start = csv_numbers(source.path, call, limit)
     sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
-    settings = StreamedPass(deadline=deadline)
+    head = source.head(LAYOUT_BYTES)
+    likely_rows = source.unpacked_bytes() * head.count(b"\n") // len(head)
+    settings = StreamedPass(deadline=deadline, likely_rows=likely_rows)
     first = FirstRows(limit["nrows"], start, sentinels)
     table = streamed_table(source, call, settings, row_count=rows.loaded_rows, start=first)
     return replace(table, warnings=(*told, *table.warnings))

@@ -48,6 +48,8 @@ class StreamedPass:
     """Cells kept in memory at once."""
     deadline: Deadline = field(default_factory=Deadline)
     """Deadline of all passes together; one piece is read in any case."""
+    likely_rows: int | None = None
+    """Estimate of the table's rows, for the reported share if they were not counted."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ class _Found:
         self.seen, self.numbers = TablePass(), NumberStream()
         unstable: set[int] = set()
         pieces = _pieces(self.source, self.call, self.settings.piece_cells)
-        for piece in self.seen.through(pieces, self.settings.deadline, row_count=self.row_count):
+        rows = self.row_count or self.settings.likely_rows
+        for piece in self.seen.through(pieces, self.settings.deadline, row_count=rows):
             self.numbers.add(piece)
             self.is_indexed = not isinstance(piece.index, pd.RangeIndex)
             unstable |= _with_runs(self.seen.facts, piece, unstable)

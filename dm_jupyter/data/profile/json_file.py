@@ -69,7 +69,7 @@ def profile_json(source: Source, *, is_lines: bool) -> FileProfile:
 def _is_lines(source: Source, codec: str) -> bool:
     """Return whether each of the first two lines is a JSON object by itself."""
     text = source.head(256 * 1024).decode(codec, "replace").strip("\ufeff \r\n\t")
-    lines = [line for line in text.splitlines()[:2] if line.strip()]
+    lines = [line for line in text.split("\n", 2)[:2] if line.strip()]
     if len(lines) < 2:
         return False
     try:

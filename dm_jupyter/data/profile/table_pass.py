@@ -85,7 +85,8 @@ class TablePass:
         Args:
             pieces: pieces in the table's order.
             deadline: deadline of the pass.
-            row_count: rows of the table, for the reported share; `None` if not known.
+            row_count: rows of the table, at least roughly, for the reported share; `None` if not
+                known.
 
         Yields:
             Each piece after it was added.

@@ -43,6 +43,35 @@ class SilentKernel:
         self.dead.set()
 
 
+class ForgetfulKernel(SilentKernel):
+    """The interrupt meets it between the code and the reply, which then never comes."""
+
+    def __init__(self) -> None:
+        super().__init__(dies_when_asked=False)
+        self.has_ended = asyncio.Event()
+
+    async def execute(self, source: str, execution: Execution) -> None:
+        execution.started.set()
+        await asyncio.Event().wait()
+
+    async def settle(self) -> None:
+        await self.has_ended.wait()
+
+    async def interrupt(self) -> None:
+        self.has_ended.set()
+
+
+async def test_an_interrupted_cell_ends_though_its_reply_is_lost() -> None:
+    cell = CellRun(ForgetfulKernel(), Limits(wall_s=60))
+    running = asyncio.create_task(cell.run("1 + 1"))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        await cell.interrupt()
+        result = await running
+    assert result.status is CellStatus.INTERRUPTED
+    assert not result.state_lost
+
+
 @pytest.mark.parametrize(
     ("dies_when_asked", "ended_by", "word"),
     [(True, "death", "variables are gone"), (False, "output", "would not stop")],

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.endpoint import ScriptedEndpoint, answer_to_probe
+from training.evaluation.run import SEEDS_A_TRIAL
 
 ROWS = {"t1": 3, "t2": 4, "t3": 5}
 TABLES = ("t1", "t1", "t2", "t2", "t3", "t3")
 CATEGORIES = ("a", "a", "b", "b", "c", "c")
 _NUMBER = re.compile(r"question number (\d)")
-_SEEDS_A_TRIAL = 100_000
 
 
 def write_split(folder: Path) -> Path:
@@ -109,7 +109,7 @@ class ScriptedRuns(ScriptedEndpoint):
             at = sum(message["role"] == "assistant" for message in messages)
             asks_for_words = messages[0]["role"] == "user"
             number = int(_NUMBER.findall(messages[not asks_for_words]["content"])[-1])
-            trial = body["seed"] // _SEEDS_A_TRIAL
+            trial = body["seed"] // SEEDS_A_TRIAL
             turns = SENTENCES[number] if asks_for_words else RUNS[number, trial]
             self.texts = [turns[min(at, len(turns) - 1)]]
         reply = super().next_answer(body, headers)

@@ -22,6 +22,7 @@ from tests.training.outcomes import tried, write_run
 from tests.training.trainer.tiny import tiny_tokenizer
 from training.collect.__main__ import main
 from training.collect.dataset import DatasetFile, write_collection
+from training.evaluation.run import SEEDS_A_TRIAL
 from training.trainer.conversations import read_conversations
 
 CHECKOUT = Path(__file__).resolve().parents[3]
@@ -277,6 +278,8 @@ def test_questions_with_a_right_run_are_not_drawn_again(
                     "--also", str(earlier), "--unsolved")  # fmt: skip
     assert collect(monkeypatch, command) == 1
     assert {_number(one) for one in model.asked()} == {1, 4}
+    # The earlier runs were the first tries, so these have the seeds of the second.
+    assert {body["seed"] // SEEDS_A_TRIAL for body in model.bodies if "seed" in body} == {1}
     assert "no run met all conditions" in capsys.readouterr().err
     solved = write_run(tmp_path / "solved", [tried(f"q{number}", True) for number in range(6)])
     assert collect(monkeypatch, [*command, "--also", str(solved)]) == 1

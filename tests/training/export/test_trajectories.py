@@ -12,6 +12,7 @@ from dm_jupyter.agent.loop import RunSettings, run
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.fakes import ScriptedNotebook, ScriptedPolicy, printed
+from training.durable.json_lines import numbered_lines, write_lines
 from training.export.trajectories import main
 
 SAYS = ["I count.\n```python\nprint(3)\n```", "There are 3 rows."]
@@ -26,14 +27,12 @@ async def ended(question: str) -> Trajectory:
 async def test_answered_runs_become_conversations_and_others_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = await ended("How many rows?")
+    right = await ended("How many rows\u2028are there?")
     assert right.answer
     broken = replace(right, answer=None, stop=StopReason.VOID)
     barred = replace(right, task=replace(right.task, metadata={"evaluation_only": True}))
     file, alone = tmp_path / "training.jsonl", tmp_path / "alone.json"
-    file.write_text(
-        "".join(f"{json.dumps(one.to_json())}\n" for one in (right, broken, right, barred))
-    )
+    write_lines([one.to_json() for one in (right, broken, right, barred)], file)
     alone.write_text(json.dumps((await ended("Really?")).to_json()))
     out = tmp_path / "conversations.jsonl"
     code = await _in_thread(str(file), str(alone), "--dialect", "datamind", "--out", str(out))
@@ -42,7 +41,7 @@ async def test_answered_runs_become_conversations_and_others_are_named(
     assert f"3 of 5 runs: {out}" in told
     assert f"left out: {file}:2: it has no answer" in told
     assert f"left out: {file}:4: its question's licence forbids to learn from it" in told
-    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    lines = [json.loads(line) for _, line in numbered_lines(out)]
     assert [line["id"] for line in lines] == ["q", "q #2", "q #3"]
     assert "Really?" in lines[2]["messages"][1]["content"]
     code_turn, answer = (one for one in lines[0]["messages"] if one["role"] == "assistant")

@@ -12,8 +12,8 @@ import torch
 
 from tests.training.trainer.tiny import adapted, random_rows, tiny_model
 from training.trainer.batch import Pack, make_packs, pack_rows
-from training.trainer.losses import SftLoss, learned_logps, pack_loss
-from training.trainer.rows import Row
+from training.trainer.losses import SftLoss, learned_logps, pack_loss, refuse_changed_logits
+from training.trainer.rows import Row, TrainerError
 
 LENGTHS = (5, 40, 3, 70, 22, 9, 31)
 
@@ -260,6 +260,13 @@ def test_an_even_model_has_the_loss_log_v() -> None:
     rows = random_rows(LENGTHS)
     loss = loss_of(model, rows, make_packs(rows, 64))
     assert value(loss) == pytest.approx(math.log(512), abs=1e-12)
+
+
+def test_a_model_that_scales_its_logits_is_refused() -> None:
+    refuse_changed_logits(tiny_model("mistral", torch.float32))
+    refuse_changed_logits(adapted(tiny_model("qwen2", torch.bfloat16)).model)
+    with pytest.raises(TrainerError, match="CohereForCausalLM changes the logits after its head"):
+        refuse_changed_logits(tiny_model("cohere", torch.float32))
 
 
 def test_bfloat16_sums_its_logits_in_float32() -> None:

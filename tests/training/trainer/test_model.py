@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -19,7 +20,13 @@ from tests.dm_jupyter.models.local.gguf_files import (
 )
 from tests.training.trainer.tiny import save_tiny, tiny_model
 from training.trainer.dialect_tokens import TokenSettings
-from training.trainer.model import AdapterSettings, ModelSettings, open_model, open_tokenizer
+from training.trainer.model import (
+    AdapterSettings,
+    ModelSettings,
+    given_adapter,
+    open_model,
+    open_tokenizer,
+)
 from training.trainer.rows import TrainerError
 
 CPU = torch.device("cpu")
@@ -103,8 +110,8 @@ def test_a_processor_without_bfloat16_computes_in_float32(
     for is_known, dtype in ((True, torch.bfloat16), (False, torch.float32)):
         monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda known=is_known: known)
         monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True)
-        assert settings.numbers(CPU) == dtype
-        assert settings.numbers(cuda) == torch.bfloat16
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda known=is_known, **_: known)
+        assert settings.numbers(CPU) == settings.numbers(cuda) == dtype
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
     assert settings.numbers(CPU) == torch.float32
@@ -128,6 +135,27 @@ def test_without_an_adapter_all_weights_learn(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m")
     opened = open_model(ModelSettings(str(tmp_path / "m"), "float32"), None, CPU)
     assert len(opened.parameters()) == len(list(tiny_model().parameters()))
+
+
+def test_all_weights_learn_in_float32_where_the_model_computes_in_bfloat16(tmp_path: Path) -> None:
+    save_tiny(tmp_path / "m", dtype=torch.bfloat16)
+    settings = ModelSettings(str(tmp_path / "m"), "bfloat16")
+    opened = open_model(settings, None, CPU)
+    assert {one.dtype for one in opened.parameters().values()} == {torch.float32}
+    assert opened.computes_in == torch.bfloat16
+    asked = open_model(settings, None, CPU, learns=False)
+    assert {one.dtype for one in asked.parameters().values()} == {torch.bfloat16}
+    assert asked.computes_in is None
+
+
+@pytest.mark.parametrize(("window", "can_pack"), [(None, True), (16, False)])
+def test_rows_share_no_pass_where_a_layer_sees_a_window(
+    window: int | None, can_pack: bool, tmp_path: Path
+) -> None:
+    save_tiny(tmp_path / "m", "mistral")
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    (tmp_path / "m" / "config.json").write_text(json.dumps({**config, "sliding_window": window}))
+    assert open_model(ModelSettings(str(tmp_path / "m")), None, CPU).can_pack == can_pack
 
 
 def test_recomputed_activations_give_the_same_gradients(tmp_path: Path) -> None:
@@ -178,6 +206,12 @@ def test_a_training_begins_with_the_adapter_of_its_base(tmp_path: Path) -> None:
         logits(name, AdapterSettings(4, 16))
     with pytest.raises(TrainerError, match=r"add the table \[adapter\]"):
         logits(name, None)
+    assert given_adapter(name) == settings
+    assert given_adapter(str(base)) is None
+
+    llama = write_adapter_file(tmp_path / "q.gguf", tensors[1], {"general.architecture": "qwen2"})
+    with pytest.raises(TrainerError, match=r"q\.gguf is an adapter of a qwen2 model, and this one"):
+        logits(name_with_adapter(str(base), llama), settings)
 
 
 def test_a_folder_without_a_model_is_named(tmp_path: Path) -> None:

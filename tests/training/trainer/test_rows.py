@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.training.trainer.tiny import random_rows, tiny_tokenizer
+from training.durable.json_lines import write_lines
 from training.trainer.batch import batches, make_packs, rows_alike
 from training.trainer.conversations import read_conversations, row_of
 from training.trainer.rows import Row, TrainerError, read_rows, write_rows
@@ -222,10 +223,10 @@ def test_lines_of_an_export_become_rows(tmp_path: Path) -> None:
     lines = [
         {"id": "q1", "trial": 0, "correct": True, "messages": MESSAGES},
         {"id": "q1", "trial": 1, "correct": False, "messages": MESSAGES},
-        {"id": "q2", "weight": 2, "messages": MESSAGES[:3]},
+        {"id": "q2", "weight": 2, "note": "a\u2028b\x85c", "messages": MESSAGES[:3]},
         {"id": "q1", "trial": 0, "dialect": "datamind", "messages": MESSAGES},
     ]
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    write_lines(lines, file)
     rows = read_conversations(file, tiny_tokenizer())
     assert [(row.id, row.weight) for row in rows] == [
         ("q1 #1", 1.0), ("q2", 2.0), ("q1 #1 in datamind", 1.0)

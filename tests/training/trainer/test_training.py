@@ -22,6 +22,7 @@ from training.train import main
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
+from training.trainer.model import ModelSettings, open_model
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, TrainerError, write_rows
 from training.trainer.sharding import shard_model, wants_shards
@@ -93,8 +94,10 @@ def trained(
 def test_a_training_killed_in_the_middle_goes_on_to_the_same_losses(files: Path) -> None:
     assert main(arguments(files, "whole")) == 0
     whole = losses(files / "whole")
-    assert [step for kind, step, _ in whole if kind == "update"] == list(range(1, 19))
-    assert whole[-1][2] < whole[0][2]  # it learned
+    learned = {step: loss for kind, step, loss in whole if kind == "update"}
+    assert list(learned) == list(range(1, 19))
+    epochs = [sum(learned[step] for step in range(at, at + 6)) for at in (1, 13)]
+    assert epochs[1] < epochs[0]
 
     log = files / "killed" / "log.jsonl"
     process = subprocess.Popen(
@@ -181,8 +184,10 @@ def test_a_checkpoint_that_was_not_finished_is_no_checkpoint(tmp_path: Path) -> 
 
 def test_what_was_logged_behind_the_checkpoint_is_forgotten(tmp_path: Path) -> None:
     journal = TrainingJournal(tmp_path, "t")
-    journal.begin(0)
+    journal.begin(-1)
     for step in (1, 2, 3):
+        sample = {"step": step, "id": "q", "text": "a\u2028b\x85c", "expected": ""}
+        journal.add("sample", sample)  # signs at which a line of text ends, but none of JSON
         journal.add("evaluation", {"step": step, "held_loss": float(step)})
     journal.close()
     with (tmp_path / "log.jsonl").open("a") as opened:
@@ -191,8 +196,32 @@ def test_what_was_logged_behind_the_checkpoint_is_forgotten(tmp_path: Path) -> N
     again.begin(2)
     again.add("evaluation", {"step": 3, "held_loss": 7.0})
     again.close()
-    found = [one["held_loss"] for one in read_log(tmp_path / "log.jsonl")]
-    assert found == [1.0, 2.0, 7.0]
+    found = [one.get("held_loss") for one in read_log(tmp_path / "log.jsonl")]
+    assert found == [None, 1.0, None, 2.0, 7.0]
+
+
+def test_a_training_that_ended_before_its_first_checkpoint_is_logged_once(tmp_path: Path) -> None:
+    settings = TrainingSettings(learning_rate=0.01, epochs=1, samples=0)
+    TrainingJournal(tmp_path, "t").begin(-1)
+    (tmp_path / "log.jsonl").write_text('{"kind": "evaluation", "step": 0, "held_loss": 9.0}\n')
+    _, folder = trained(tmp_path, settings, random_rows([30] * 4), random_rows([30], seed=8))
+    assert [one["step"] for one in read_log(folder / "log.jsonl")] == [0, 1, 1]
+
+
+def test_a_small_rate_changes_weights_that_compute_in_bfloat16(tmp_path: Path) -> None:
+    """A step of 1e-5 is lost in a bfloat16 weight above 0.005."""
+    save_tiny(tmp_path / "m", dtype=torch.bfloat16)
+    opened = open_model(ModelSettings(str(tmp_path / "m"), "bfloat16"), None, torch.device("cpu"))
+    settings, rows = TrainingSettings(learning_rate=1e-5), random_rows([30] * 4)
+    training = Training(opened, rows, settings, Accelerator(cpu=True))
+    before = {name: one.detach().clone() for name, one in opened.parameters().items()}
+    seen: list[torch.dtype] = []
+    opened.model.lm_head.register_forward_hook(lambda *given: seen.append(given[2].dtype))
+    training.update(rows, 1e-5)
+    assert set(seen) == {torch.bfloat16}
+    weight = before["lm_head.weight"]
+    changed = (opened.parameters()["lm_head.weight"] - weight).abs()
+    assert (changed > 0).float().mean() > 0.9
 
 
 def test_the_page_shows_what_the_model_wrote_as_text(tmp_path: Path) -> None:

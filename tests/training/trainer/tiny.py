@@ -22,8 +22,11 @@ CHATML = (
 )
 
 
+_FAMILIES = {"llama": "Llama", "qwen2": "Qwen2", "mistral": "Mistral", "cohere": "Cohere"}
+
+
 def tiny_model(kind: str = "llama", dtype: torch.dtype = torch.float64, seed: int = 0) -> Any:
-    """Returns a random model of two layers, of the family `llama` or `qwen2`."""
+    """Returns a random model of two layers, of one of the families above."""
     shape = {
         "vocab_size": VOCABULARY,
         "hidden_size": 32,
@@ -37,10 +40,9 @@ def tiny_model(kind: str = "llama", dtype: torch.dtype = torch.float64, seed: in
     }
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        if kind == "llama":
-            model: Any = transformers.LlamaForCausalLM(transformers.LlamaConfig(**shape))
-        else:
-            model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**shape))
+        family = _FAMILIES[kind]
+        config = getattr(transformers, f"{family}Config")(**shape)
+        model: Any = getattr(transformers, f"{family}ForCausalLM")(config)
         for name, one in model.named_parameters():
             if name.endswith("bias"):
                 torch.nn.init.normal_(one)

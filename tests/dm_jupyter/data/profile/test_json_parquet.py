@@ -96,7 +96,9 @@ def test_gzipped_nested_json(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["x.jsonl", "x.ndjson", "x.json"])
 def test_json_lines(tmp_path, monkeypatch, name):
     path = tmp_path / name
-    path.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    records = [{**RECORDS[0], "note": "a\u2028b"}, *RECORDS[1:]]
+    lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+    path.write_text("".join(lines), "utf-8")
     profile = assert_load_code_agrees(path, monkeypatch)
     assert profile.kind == "jsonl"
     assert "lines=True" in str(profile.tables[0].load_code)
