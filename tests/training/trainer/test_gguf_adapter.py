@@ -6,6 +6,7 @@ import json
 import os
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,8 +16,14 @@ from accelerate import Accelerator
 
 from dm_jupyter.models.local.adapters import own_adapter
 from dm_jupyter.models.local.cache import require
-from dm_jupyter.models.local.catalogue import find
+from dm_jupyter.models.local.catalogue import find, name_with_adapter
 from dm_jupyter.models.local.errors import ModelMissingError
+from tests.dm_jupyter.models.local.gguf_files import (
+    ALPHA,
+    model_tensors,
+    write_adapter_file,
+    write_model,
+)
 from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_model
 from training.train import main
 from training.trainer.checkpoint import read_weights
@@ -160,6 +167,28 @@ def test_an_adapter_that_has_learned_nothing_is_told(
     assert "update 0" not in capsys.readouterr().err
 
 
+def test_llama_cpp_computes_with_an_exported_adapter_what_the_trainer_does(tmp_path: Path) -> None:
+    """Detail 25: the log-probabilities of 8 tokens agree, with all numbers in float32."""
+    rounded = {name: torch.from_numpy(one).bfloat16() for name, one in model_tensors().items()}
+    tensors = {name: one.float().numpy() for name, one in rounded.items()}
+    base = write_model(tmp_path / "base.gguf", tensors)
+    given = name_with_adapter(str(base), write_adapter_file(tmp_path / "given.gguf"))
+    settings = AdapterSettings(4, ALPHA)
+    opened = open_model(ModelSettings(given, "float32"), settings, torch.device("cpu"))
+    exported = tmp_path / "exported.gguf"
+    write_adapter(opened.parameters(), opened.model.config, ALPHA, exported, "F32")
+
+    ids = [1, 70, 71, 72, 90, 100, 120, 75, 80]
+    found = _llama_cpp(base, ids, exported, 8, is_exact=True)
+    written = torch.tensor([ids + found["tokens"]])
+    with torch.no_grad():
+        logps = opened.model.eval()(input_ids=written).logits[0].log_softmax(-1)
+    expected = [float(logps[at, one]) for at, one in enumerate(found["tokens"], len(ids) - 1)]
+    told = [one["logprob"] for one in found["completion_probabilities"]]
+    assert told == pytest.approx(expected, abs=1e-4)
+    assert len(told) == 8
+
+
 MESSAGES = [
     {"role": "user", "content": "Print the mean of the column price of the table `df`."},
     {"role": "assistant", "content": "<code>\nprint(df['price'].mean().round(2))\n</code>"},
@@ -201,14 +230,16 @@ def test_llama_cpp_writes_what_the_trained_model_writes(tmp_path: Path) -> None:
         ),
     )[0, len(ids) :].tolist()
     end = opened.tokenizer.eos_token_id
-    with_adapter = _llama_cpp_tokens(file, ids, tmp_path / "adapter.gguf")
-    without = _llama_cpp_tokens(file, ids, None)
+    with_adapter = _llama_cpp(file, ids, tmp_path / "adapter.gguf", GREEDY_TOKENS)["tokens"]
+    without = _llama_cpp(file, ids, None, GREEDY_TOKENS)["tokens"]
     assert [one for one in written if one != end] == [one for one in with_adapter if one != end]
     assert without != with_adapter  # the adapter does something
 
 
-def _llama_cpp_tokens(file: Path, prompt: list[int], adapter: Path | None) -> list[int]:
-    """The likeliest tokens by llama.cpp, in a server of this process."""
+def _llama_cpp(
+    file: Path, prompt: list[int], adapter: Path | None, count: int, *, is_exact: bool = False
+) -> dict[str, Any]:
+    """What llama.cpp answers with the likeliest tokens, in a server of this process."""
     xllamacpp = pytest.importorskip("xllamacpp")
     params = xllamacpp.CommonParams()
     params.model.path = str(file)
@@ -218,16 +249,20 @@ def _llama_cpp_tokens(file: Path, prompt: list[int], adapter: Path | None) -> li
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
     if adapter is not None:
         params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
+    if is_exact:
+        params.cache_type_k = params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
+        way = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        params.flash_attn_type = way
     server = xllamacpp.Server(params)
     body = {
-        "prompt": prompt, "n_predict": GREEDY_TOKENS, "temperature": 0, "return_tokens": True,
-        "stream": False, "cache_prompt": False,
+        "prompt": prompt, "n_predict": count, "temperature": 0, "return_tokens": True,
+        "n_probs": 1, "stream": False, "cache_prompt": False,
     }  # fmt: skip
     address = server.listening_address
     request = urllib.request.Request(
         f"{address}/completion", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=600) as answer:
-        found = json.load(answer)
+        found: dict[str, Any] = json.load(answer)
     del server
-    return [int(one) for one in found["tokens"]]
+    return found
