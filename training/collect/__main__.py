@@ -111,18 +111,20 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
     items = {item.task.id: item for item in suite.load(arguments.split)}
     drawn = draw(list(items.values()), arguments.limit, arguments.seed, arguments.levels)
     _refuse_unlicensed(drawn, arguments)
-    folders = [out / _RUNS, *(_folder_of(folder) for folder in arguments.also)]
+    folders = [_folder_of(folder) for folder in arguments.also]
     with folder_lock(out, "collection"):
         # Else the same model would repeat the pooled tries, seed by seed.
-        evaluation.tries_before = sum(map(_tries, folders[1:]))
+        evaluation.tries_before = sum(map(_tries, folders))
         if arguments.unsolved:
-            evaluation.leave_out = _solved(folders[1:])
+            evaluation.leave_out = _solved(folders)
             if all(item.task.id in evaluation.leave_out for item in drawn):
                 raise UsageError("every question has a correct run already: leave --unsolved out")
         if not arguments.no_draw:
             await run_evaluation(evaluation)
-        elif not (out / _RUNS / _RECORDS).exists():
-            raise UsageError(f"{out} holds no runs yet: leave --no-draw out")
+        if (out / _RUNS / _RECORDS).exists():
+            folders.insert(0, out / _RUNS)
+        if not folders:
+            raise UsageError(f"{out} holds no runs yet: leave --no-draw out, or add --also")
         funnel = Funnel()
         sources, runs = await _examined(folders, items, arguments.dialects, funnel)
         log, at_once = out / "replays.jsonl", arguments.at_once

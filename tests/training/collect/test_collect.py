@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import json
 import re
 import shutil
@@ -19,13 +20,12 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
-from tests.training.trainer.tiny import tiny_tokenizer
 from training.collect.__main__ import main
 from training.collect.dataset import DatasetFile, write_collection
 from training.evaluation.run import SEEDS_A_TRIAL
-from training.trainer.conversations import read_conversations
 
 CHECKOUT = Path(__file__).resolve().parents[3]
+HAS_TRAINER = importlib.util.find_spec("torch") is not None
 
 
 @pytest.fixture
@@ -77,8 +77,7 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out = tmp_path / "out"
-    workflows = tmp_path / "workflows.toml"
+    out, workflows = tmp_path / "out", tmp_path / "workflows.toml"
     workflows.write_text('[[workflow]]\ncategories = ["b"]\ntext = "Count the lines."\n')
     command = words(split, out, *drawing(model, tries=3), "--assist", "repetition",
                     "--knowledge", str(workflows), "--dialect", "markdown")  # fmt: skip
@@ -136,6 +135,7 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     assert found == [("q0", 0), ("q2", 2), ("q3", 0), ("q5", 0)]
     assert funnel_of(capsys.readouterr().out)["drawn"] == 36
     assert "4 to 6" in (dataset / "card.md").read_text()
+    _check_pooled(split, earlier, monkeypatch)
 
     # The failed cell of one try before the right run of another, and each row in one dialect.
     adding = words(split, out, "--no-draw", "--corrections", "--in-words", "--dialect", "markdown",
@@ -182,8 +182,12 @@ def _check_variants(dataset: Path) -> None:
     assert [one.get("learn", True) for one in said] == [False, *[True] * (len(said) - 1)]
     assert any("ZeroDivisionError" in one["content"] for one in row["messages"])
     file = dataset / f"conversations-{row['dialect']}.jsonl"
-    names = [one.id for one in read_conversations(file, tiny_tokenizer())]
-    assert f"q0 #1, corrected in {row['dialect']}" in names
+    if HAS_TRAINER:
+        from tests.training.trainer.tiny import tiny_tokenizer
+        from training.trainer.conversations import read_conversations
+
+        names = [one.id for one in read_conversations(file, tiny_tokenizer())]
+        assert f"q0 #1, corrected in {row['dialect']}" in names
     assert "Corrections added: 1." in (dataset / "card.md").read_text()
     _check_answers_in_words(dataset)
 
@@ -203,12 +207,25 @@ def _check_answers_in_words(dataset: Path) -> None:
     assert "Answers in words added: 3." in card
 
 
+def _check_pooled(split: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection may also draw nothing, and select among the runs of others alone."""
+    out = earlier.parent / "pooled"
+    assert collect(monkeypatch, words(split, out, "--no-draw", "--also", str(earlier))) == 0
+    assert keys(out / "dataset" / "conversations-datamind.jsonl")
+    assert not (out / "runs").exists()
+
+
 def _check_marks(dataset: Path) -> None:
     """What the trainer learns of the rows: the model's words alone."""
     (held,) = rows(dataset / "held-datamind.jsonl")
     said = [one for one in held["messages"] if one["role"] == "assistant"]
     assert [one.get("learn", True) for one in said] == [True, True, True]
     assert {one["ended_by"] for one in said} == {"stop"}
+    if not HAS_TRAINER:
+        return
+    from tests.training.trainer.tiny import tiny_tokenizer
+    from training.trainer.conversations import read_conversations
+
     tokenizer = tiny_tokenizer()
     (row,) = read_conversations(dataset / "held-datamind.jsonl", tokenizer)
     assert row.id == "q5 #2 in datamind"
