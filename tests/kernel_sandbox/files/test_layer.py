@@ -286,10 +286,11 @@ async def test_cells_write_through_a_layer(kind, folder):
             "open('out/in/x', 'w').write('x')",
         ) == {"made new.csv": "written", "removed gone.csv": "written", "made out/in/x": "written"}
         assert not (folder / "gone.csv").exists()
-        assert await done(cells, "shutil.rmtree('out'); os.mkdir('out'); open('out/y','w')") == {
-            "removed out/in": "written",
-            "made out/y": "written",
-        }
+        found = await done(cells, "shutil.rmtree('out'); os.mkdir('out'); open('out/y','w')")
+        # The layer is also read while the cell runs, perhaps when there is no folder.
+        assert found.keys() - {"removed out"} <= {"removed out/in", "made out/y"}
+        assert found.keys() & {"removed out", "removed out/in"}
+        assert found["made out/y"] == "written"
         assert names_of(folder / "out") == ["y"]
         assert (
             await done(
