@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -20,6 +21,9 @@ _CURVES: Final = {"update": ("loss", "rate", "norm", "tokens_per_s"), "evaluatio
 """Fields that become curves, by the kind of record."""
 
 
+_SHOW_EVERY_S: Final = 60.0
+
+
 class TrainingJournal:
     """Log in the folder of a training."""
 
@@ -35,6 +39,7 @@ class TrainingJournal:
         self._file = folder / "log.jsonl"
         self._records: list[dict[str, Any]] = []
         self._board: Any = None
+        self._shown = 0.0
 
     def begin(self, step: int) -> None:
         """Drop the records of later updates and start to log; called once, before any record.
@@ -47,7 +52,7 @@ class TrainingJournal:
         self._board = SummaryWriter(str(self._folder / "tensorboard"), purge_step=step + 1)
 
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Write a record; an evaluation also rewrites the page.
+        """Write a record; an evaluation also rewrites the page, and others once a minute.
 
         Called before the checkpoint of the same step.
 
@@ -62,7 +67,7 @@ class TrainingJournal:
         for name in _CURVES.get(kind, ()):
             if name in whole:
                 self._board.add_scalar(f"{kind}/{name}", whole[name], whole["step"])
-        if kind == "evaluation":
+        if kind == "evaluation" or time.monotonic() > self._shown + _SHOW_EVERY_S:
             self._show()
 
     def close(self) -> None:
@@ -72,6 +77,7 @@ class TrainingJournal:
             self._board.close()
 
     def _show(self) -> None:
+        self._shown = time.monotonic()
         page = curves_page(self._records, self._title)
         write_whole(page.encode("utf-8", "replace"), self._folder / "curves.html")
         if self._board is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,28 @@ def test_own_questions_need_five_fields_and_may_be_learned_from(
     assert item.task.metadata["suite"] == "own"
     assert suite.score(item, Outcome("@mean[3.37]", split)).correct
     assert not suite.score(item, Outcome("@mean[3.30]", split)).correct
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"label_pairs": [["average", "3.37"]]}, "names mean, and `label_pairs` average"),
+        (
+            {"label_pairs": [["mean", "3,37"]]},
+            "3,37, the value of mean, has a decimal comma: write 3.37",
+        ),
+        ({"label_pairs": [["mean", "-1.234,5"]]}, "write -1234.5"),
+        ({"label_pairs": [["mean", "1,234"]]}, ""),
+        ({"label_pairs": [["mean", "1, 2"]]}, ""),
+    ],
+)
+def test_a_label_that_no_answer_could_have_is_named(
+    change: dict[str, object], said: str, write_questions: Callable[..., Path]
+) -> None:
+    split = write_questions({**QUESTION, **change})
+    (split / "t.csv").write_text("a\n1\n")
+    with pytest.raises(RecordError, match=f"question rain: .*{said}") if said else nullcontext():
+        find_suite("own").load(split)
 
 
 def test_a_question_without_its_answer_is_named(write_questions: Callable[..., Path]) -> None:
