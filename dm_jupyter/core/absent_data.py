@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from dm_jupyter.core.data_facts import coverage_words, fact_words
 from kernel_sandbox.ledger.facts import Coverage, Fact
@@ -54,6 +55,7 @@ _EXACT = re.compile(r"==| in \[| within ")
 _TRUTH = re.compile(r" == (?:True|False)$")
 _LIMIT = re.compile(r"[<>]|\bbetween\b", re.IGNORECASE)
 _PLAIN_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_DIGITS = re.compile(r"\d+")
 _YEARS = range(1_500, 2_101)
 _QUOTED = re.compile(r"'([^']*)'|\"([^\"]*)\"")
 _YEAR_OF_DATE = re.compile(r"\A(\d{4})-\d{2}")
@@ -241,13 +243,23 @@ def names_absent(facts: Sequence[Fact], question: str) -> bool:
     """Return whether a cell selected no row for a value that the question names.
 
     A value that resembles another one, or that has the wrong type, may be the cell's mistake.
+    Values that differ in their digits alone, such as `S-09` and `S-05`, do not.
 
     Args:
         facts: of the cell.
         question: the question.
     """
-    found = (fact for fact in _named(facts, question) if fact.kind == "kept")
-    return any(not any(part.near or part.dtype for part in fact.coverage) for fact in found)
+    return any(
+        fact.kind == "kept" and not any(map(partial(_may_be_meant, fact), fact.coverage))
+        for fact in _named(facts, question)
+    )
+
+
+def _may_be_meant(fact: Fact, part: Coverage) -> bool:
+    """Return whether the cell may have spelt a value of the data wrongly."""
+    missed = {_DIGITS.sub("0", value) for value in _values(fact)}
+    near = (_DIGITS.sub("0", value.strip("'\"")) for value, _ in part.near)
+    return bool(part.dtype) or any(value not in missed for value in near)
 
 
 def _values(fact: Fact) -> list[str]:

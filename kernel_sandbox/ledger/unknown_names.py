@@ -27,6 +27,17 @@ _NO_NAMES = ("columns", "index", "values", "str", "object")
 """Words that pandas quotes besides the names."""
 _NO_COLUMN = re.compile(r"no such column: (.{1,160}?)(?: - should this be .*)?$", re.MULTILINE)
 _NO_TABLE = re.compile(r"no such table: (?:main\.)?(.{1,160})$", re.MULTILINE)
+_TABLE = re.compile(
+    r"""\b(?:FROM|JOIN)\s+("[^"]{1,80}"|`[^`]{1,80}`|\[[^\]]{1,80}\]|\w+)(?:\s+(?:AS\s+)?(\w+))?""",
+    re.IGNORECASE,
+)
+_NO_ALIAS = re.compile(
+    r"on|where|join|inner|left|right|full|outer|cross|natural|group|order|having|limit|using|union"
+    r"|except|intersect|window",
+    re.IGNORECASE,
+)
+"""Words of SQL that may follow the name of a table."""
+_QUERY_CHARS = 20_000
 _SCHEMA = """
 SELECT m.name, p.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p
 WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite_%' LIMIT 5000
@@ -82,7 +93,7 @@ def _labels(thing: Any) -> list[str]:
 
 
 def _of_database(error: BaseException, message: str) -> Fact | None:
-    schema = _schema(error.__traceback__)
+    schema, query = _asked(error.__traceback__)
     if not schema:
         return None
     if unknown := _NO_TABLE.search(message):
@@ -90,23 +101,50 @@ def _of_database(error: BaseException, message: str) -> Fact | None:
     unknown = _NO_COLUMN.search(message)
     asked = unknown[1] if unknown else ""
     name = asked.rpartition(".")[2].strip("\"'`[]")
-    near = [own for _, own in schema if own.casefold() == name.casefold()]
-    near = near or _near(name, list(dict.fromkeys(own for _, own in schema)))
-    found = (f"{table}.{own}" for one in near for table, own in schema if own == one)
-    names = list(dict.fromkeys(found))
+    own, others = _of_query(query, schema)
+    names = [*_called(name, own), *_like(name, own), *_called(name, others)]
+    names = list(dict.fromkeys(names or _like(name, schema)))
     return _told("query", asked, names, near=len(names), there=len(schema)) if names else None
 
 
-def _schema(trace: TracebackType | None) -> list[tuple[str, str]]:
-    """Return table and column of all columns in the queried database."""
-    asked: list[tuple[str, str]] = []
-    while trace is not None and not asked:
+def _called(name: str, columns: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the columns of this name, each with its table."""
+    return [f"{table}.{own}" for table, own in columns if own.casefold() == name.casefold()]
+
+
+def _like(name: str, columns: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the columns with similar names, each with its table."""
+    near = _near(name, list(dict.fromkeys(own for _, own in columns)))
+    return [f"{table}.{own}" for one in near for table, own in columns if own == one]
+
+
+def _of_query(
+    query: str, schema: Sequence[tuple[str, str]]
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return the columns of a query's tables, called as in the query, and those of other tables."""
+    found: list[tuple[str, str]] = []
+    tables: set[str] = set()
+    for match in _TABLE.finditer(query):
+        table, alias = match[1].strip('"`[]'), match[2]
+        called = alias if alias and not _NO_ALIAS.fullmatch(alias) else table
+        found += [(called, own) for one, own in schema if one.casefold() == table.casefold()]
+        tables.add(table.casefold())
+    return found, [(table, own) for table, own in schema if table.casefold() not in tables]
+
+
+def _asked(trace: TracebackType | None) -> tuple[list[tuple[str, str]], str]:
+    """Return table and column of all columns in the queried database, and the query."""
+    schema: list[tuple[str, str]] = []
+    query = ""
+    while trace is not None:
         names = trace.tb_frame.f_locals
         for name in ("con", "connection", "conn", "database"):
             with suppress(sqlite3.Error, OSError, ValueError):
-                asked = asked or _columns(names.get(name))
+                schema = schema or _columns(names.get(name))
+        texts = (one for name in ("query", "sql") if isinstance(one := names.get(name), str))
+        query = query or next(texts, "")[:_QUERY_CHARS]
         trace = trace.tb_next
-    return asked
+    return schema, query
 
 
 def _columns(database: Any) -> list[tuple[str, str]]:

@@ -186,6 +186,14 @@ def test_a_value_that_a_later_cell_finds_in_another_column_is_not_given_up() -> 
     assert absent_data("67.8 million.", question, [results[0], cell(shows="67.8")], (), sources)
 
 
+def test_a_number_that_no_row_has_is_no_slip_of_another_one() -> None:
+    near = (("'S-05'", 1), ("'S-03'", 1))
+    facts = [none_of("sample == 'S-09'", Coverage("sample == 'S-09'", 0, "sample", near=near))]
+    assert names_absent(facts, "What pH did sample S-09 have?")
+    other = Coverage("sample == 'S-09'", 0, "sample", near=(("'S-09b'", 1), *near))
+    assert not names_absent([none_of("sample == 'S-09'", other)], "What pH did S-09 have?")
+
+
 @pytest.mark.parametrize(
     ("part", "is_told"),
     [

@@ -83,7 +83,8 @@ def shop(tmp_path: Path) -> Path:
     path = tmp_path / "shop.db"
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("CREATE TABLE Track (TrackId INT, Name TEXT)")
-        connection.execute("CREATE TABLE InvoiceLine (TrackId INT, Quantity INT)")
+        connection.execute("CREATE TABLE InvoiceLine (TrackId INT, Quantity INT, BillingCountry)")
+        connection.execute("CREATE TABLE Customer (Country TEXT)")
     return path
 
 
@@ -92,10 +93,13 @@ def shop(tmp_path: Path) -> Path:
     [
         ("SELECT T.Quantity FROM Track T", "'T.Quantity'; nearest: 'InvoiceLine.Quantity'"),
         ("SELECT quantities FROM Track", "'quantities'; nearest: 'InvoiceLine.Quantity'"),
-        ("SELECT T.track_id FROM Track T",
-         "'T.track_id'; nearest: 'Track.TrackId', 'InvoiceLine.TrackId'"),
+        ("SELECT T.track_id FROM Track T", "'T.track_id'; nearest: 'T.TrackId'"),
+        ("SELECT I.Name FROM InvoiceLine AS I JOIN Track T ON I.TrackId = T.TrackId",
+         "'I.Name'; nearest: 'T.Name'"),
+        ("SELECT SUM(Country) FROM InvoiceLine WHERE Quantity > 1",
+         "'Country'; nearest: 'InvoiceLine.BillingCountry', 'Customer.Country'"),
         ("SELECT * FROM Tracks", "'Tracks'; nearest: 'Track'"),
-        ("SELECT * FROM x", "'x'; there are: 'Track', 'InvoiceLine'"),
+        ("SELECT * FROM x", "'x'; there are: 'Track', 'InvoiceLine', 'Customer'"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("is_open", [True, False])
