@@ -149,7 +149,8 @@ class CellRun:
     async def interrupt(self) -> None:
         """Interrupt the cell; return when it has ended or plainly won't."""
         self._was_interrupted = True
-        if await self._press() and self._execution.started.is_set():
+        has_ended = await self._press() and self._execution.started.is_set()
+        if has_ended and self._execution.reply is None:  # it would have come before
             self._lost.set()
 
     async def _outcome(self, work: asyncio.Task[None]) -> _Outcome:
