@@ -157,6 +157,8 @@ _DAY_OF = {day[:3]: day for day in DAYS} | {
     "tues": "tuesday", "thur": "thursday", "thurs": "thursday"
 }  # fmt: skip
 _MONTH_NAME = "|".join([*MONTH_NAMES, *(f"{month[:3]}" for month in MONTH_NAMES), "sept"])
+_NO_DAYS = frozenset(("sat", "sun", "wed"))
+"""Short names of days that are words, as of the weather, if they begin with a small letter."""
 _DAY_OF_MONTH = re.compile(
     rf"\b(?P<day>[0-3]?\d)(?:st|nd|rd|th)?\.?(?: of)? (?P<month>{_MONTH_NAME})\b"
     rf"|\b(?P<month2>{_MONTH_NAME})\.? (?P<day2>[0-3]?\d)(?:st|nd|rd|th)?\b(?![.,]?\d)"
@@ -208,7 +210,10 @@ def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
         is_letter = (is_label or is_glued) and len(word) == 1
         if word in _STOP and not is_letter and not written.isupper():
             continue
-        day = _DAY_OF.get(word, "") if is_label or written[0].isupper() else ""
+        may_be_day = written[0].isupper() or (is_label and word not in _NO_DAYS)
+        day = _DAY_OF.get(word, "") if may_be_day else ""
+        if day[:3] in _NO_DAYS and not is_label:
+            found.append(day[:3])  # the label may be either
         found.append(_SAME.get(word) or day or _month(word) or _singular(word))
     return tuple(found)
 

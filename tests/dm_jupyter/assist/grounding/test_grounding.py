@@ -102,3 +102,18 @@ def test_what_is_copied_with_its_label_is_supported(values: dict[str, Decimal]) 
     lines = [f"{label}: {value}" for label, value in values.items()]
     for line in lines:
         assert unsupported_numbers(line, ["\n".join(lines)]) == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "answer", "wrong"),
+    [
+        (("sun", "fog"), "There are 714 days of 'sun' and 411 days of fog.", ()),
+        (("sun", "fog"), "Sun has 714 days.", ()),
+        (("sun", "fog"), "There are 714 days of fog.", ("714",)),
+        (("Sun", "Mon"), "There are 714 rows on Sunday and 411 on Monday.", ()),
+        (("Sun", "Mon"), "Mon has 714 rows.", ("714",)),
+    ],
+)
+def test_the_sun_is_no_sunday(labels: tuple[str, str], answer: str, wrong: tuple[str, ...]) -> None:
+    output = f"{labels[0]}    714\n{labels[1]}    411\nName: count, dtype: int64\n"
+    assert unsupported_numbers(answer, [output]) == wrong
