@@ -43,7 +43,8 @@ ratios and processor time say more than clock time.
 - An aim is what the project set itself. A missed aim is bold.
 - A ratio compares our figure with the peer's. With an `x`, ours is so many times better.
 - *Strict* means that an answer equals the label to the letter. *The 40 questions* are those that \
-`--limit 40 --seed 7` selects. The local model is Qwen2.5-Coder-1.5B-Instruct, Q4_K_M.
+`--limit 40 --seed 7` selects. The local model is Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, \
+without an adapter.
 - `DIR` is a folder with a suite's data, which is not in this repository \
 ([suites](evaluation.md#suites)).
 - `make bench` runs the benchmarks of profile, help, server start, ledger and sandbox. The options \

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["model_app"]
 
-_DEFAULT_MODEL = "qwen2.5-coder-1.5b"
+_DEFAULT_MODEL = "qwen2.5-coder-1.5b-analyst"
 model_app = typer.Typer(
     name="model",
     no_args_is_help=True,

@@ -55,11 +55,11 @@ def test_the_local_model_answers_in_the_notebook_and_tries_harder(lab: Lab) -> N
     )
 
 
-@pytest.mark.parametrize("lab", ["qwen2.5-coder-1.5b-analyst"], indirect=True)
-def test_the_model_with_our_adapter_answers_too(lab: Lab) -> None:
+@pytest.mark.parametrize("lab", ["qwen2.5-coder-1.5b"], indirect=True)
+def test_the_model_without_our_adapter_answers_too(lab: Lab) -> None:
     lab.ask(QUESTION.text, QUESTION.file)
     expect_right(lab)
-    expect(lab.panel.get_by_test_id("dm-model")).to_have_value("qwen2.5-coder-1.5b-analyst")
+    expect(lab.panel.get_by_test_id("dm-model")).to_have_value("qwen2.5-coder-1.5b")
 
 
 def expect_right(lab: Lab) -> None:

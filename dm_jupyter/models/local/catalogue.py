@@ -190,7 +190,7 @@ class LocalModel:
         return self.memory_bytes <= _SHARE * memory_here_bytes()
 
 
-DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b"
+DEFAULT_MODEL: Final = "qwen2.5-coder-1.5b-analyst"
 LARGEST: Final = "largest"
 """Name for the largest model that this machine has the memory for."""
 
@@ -213,7 +213,7 @@ _CODER: Final = LocalModel(
 )
 _ANALYST: Final = replace(
     _CODER,
-    name=f"{_CODER.name}-analyst",
+    name=DEFAULT_MODEL,
     title=f"{_CODER.title}, trained on right analyses",
     adapter=Adapter(
         name="analyst",
@@ -227,8 +227,8 @@ _ANALYST: Final = replace(
 """The adapter's card is beside its file."""
 
 MODELS: Final[tuple[LocalModel, ...]] = (
-    _CODER,
     _ANALYST,
+    _CODER,
     LocalModel(
         name="qwen2.5-coder-0.5b",
         title="Qwen2.5-Coder-0.5B-Instruct Q4_K_M",
