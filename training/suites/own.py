@@ -42,10 +42,11 @@ class OwnQuestions(DABench):
 
 
 def _problem(item: Sample) -> str:
-    asked, known = answer_names(item.task.answer_format), dict(item.label)
+    asked = answer_names(item.task.answer_format)
+    known = list(dict.fromkeys(name for name, _ in item.label))
     if asked and set(asked) != set(known):
         return f"`format` names {', '.join(asked)}, and `label_pairs` {', '.join(known)}"
-    for name, value in known.items():
+    for name, value in item.label:
         if _DECIMAL_COMMA.fullmatch(value):
             mended = value.replace(".", "").replace(",", ".")
             return f"{value}, the value of {name}, has a decimal comma: write {mended}"

@@ -227,12 +227,18 @@ def _large_table(source: Source, call: ReadCall, rows: RowScan, began: float) ->
     )[1]
     call, start = csv_numbers(source.path, call, limit)
     sentinels = with_sentinels(start.finish(call.run(source.path, **limit)))
-    head = source.head(LAYOUT_BYTES)
-    likely_rows = source.unpacked_bytes() * head.count(b"\n") // len(head)
-    settings = StreamedPass(deadline=deadline, likely_rows=likely_rows)
+    settings = StreamedPass(deadline=deadline, likely_rows=_likely_rows(source))
     first = FirstRows(limit["nrows"], start, sentinels)
     table = streamed_table(source, call, settings, row_count=rows.loaded_rows, start=first)
     return replace(table, warnings=(*told, *table.warnings))
+
+
+def _likely_rows(source: Source) -> int | None:
+    """Return about how many rows a file has; `None` for one that would be unpacked to tell."""
+    if source.compression is not None:
+        return None
+    head = source.head(LAYOUT_BYTES)
+    return source.unpacked_bytes() * head.count(b"\n") // len(head)
 
 
 def _read(
