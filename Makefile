@@ -68,9 +68,8 @@ ifdef NODE_OK
 	$(JLPM) lint
 endif
 
-# Those of the panel run beside the others, which wait for kernels and servers now and then.
-test: setup
-	@$(MAKE) --no-print-directory -j 2 test-python $(if $(NODE_OK),test-panel)
+# One after the other: beside the tests in Python, which keep all processors busy, those of the panel run out of time.
+test: $(if $(NODE_OK),test-panel) test-python
 
 # The tests of a file share kernels and servers: they stay in one process. What fails beside the others on a busy machine
 # is run once more alone: a fault of the code fails twice, and both failures are printed.
@@ -80,7 +79,7 @@ test-python: setup
 	$(BIN)/python tests/coverage_floor.py .coverage.json
 
 test-panel: setup
-	@$(JLPM) test --passWithNoTests > .jest.log 2>&1; status=$$?; cat .jest.log; exit $$status
+	$(JLPM) test
 
 # In a process of their own: Playwright's event loop bears no other.
 test-browser: setup
@@ -118,5 +117,5 @@ docs: setup
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) build dist site .coverage* .jest.log .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) build dist site .coverage* .pytest_cache .mypy_cache .ruff_cache
 	rm -rf node_modules .yarn lib dm_jupyter/labextension

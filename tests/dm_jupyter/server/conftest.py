@@ -6,6 +6,7 @@ import pytest
 
 from tests.dm_jupyter.server.jupyter import JupyterServer
 from tests.endpoint import ScriptedEndpoint
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -30,8 +31,17 @@ def server(running_server: JupyterServer, endpoint: ScriptedEndpoint) -> Iterato
     (running_server.root / "sales.csv").write_text("month,sales\n1,10\n2,30\n")
     yield running_server
     running_server.end_kernels("")
-    for path in running_server.root.iterdir():
-        shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+    wait_until(lambda: _emptied(running_server.root), "the server's folder is empty")
+
+
+def _emptied(folder: Path) -> bool:
+    """Removes what lies in a folder in which a server may still rename what it saves."""
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return not any(folder.iterdir())
 
 
 @pytest.fixture
