@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from dm_jupyter.models.local.catalogue import find, name_with_adapter
 from dm_jupyter.models.local.errors import ModelMissingError
 from tests.dm_jupyter.models.local.gguf_files import (
     ALPHA,
+    adapter_tensors,
     model_tensors,
     write_adapter_file,
     write_model,
@@ -165,6 +168,32 @@ def test_an_adapter_that_has_learned_nothing_is_told(
     later = ["--out", str(tmp_path / "later"), "--step", "1"]
     assert main(["export", str(out), *later]) == 0
     assert "update 0" not in capsys.readouterr().err
+
+
+def test_a_training_remembers_with_which_adapter_it_began(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, given = write_model(tmp_path / "base.gguf", model_tensors()), tmp_path / "given.gguf"
+    write_adapter_file(given)
+    rows = [replace(one, ids=one.ids % 256) for one in random_rows([20] * 4)]
+    write_rows(rows, tmp_path / "rows.jsonl")
+    recipe, out = tmp_path / "recipe.toml", tmp_path / "out"
+    recipe.write_text(
+        f'[model]\nbase = "{name_with_adapter(str(base), given)}"\n'
+        f'[adapter]\nrank = 4\nalpha = {ALPHA}\n[data]\nrows = "{tmp_path / "rows.jsonl"}"\n'
+        "[training]\nlearning_rate = 0.01\nepochs = 1\nbatch_rows = 4\n"
+    )
+    learn = ["sft", str(recipe), "--out", str(out)]
+    assert main(learn) == 0
+    hashes = json.loads((out / "run.json").read_text())["sha256"]
+    assert hashes["adapter"] == hashlib.sha256(given.read_bytes()).hexdigest()
+
+    peft = ["export", str(out), "--form", "peft", "--out", str(tmp_path / "peft")]
+    assert main([*peft, "--numbers", "F32"]) == 1
+    assert "--numbers is for --form gguf, not for peft" in capsys.readouterr().err
+    write_adapter_file(given, adapter_tensors(seed=2))
+    assert main(learn) == 1
+    assert "was started with another adapter" in capsys.readouterr().err
 
 
 def test_llama_cpp_computes_with_an_exported_adapter_what_the_trainer_does(tmp_path: Path) -> None:
