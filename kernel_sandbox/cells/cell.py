@@ -20,7 +20,6 @@ INTERRUPT_GRACE_S = 2.0
 _PRESS_AGAIN_S = 0.5
 _LAST_OUTPUT_S = 0.5
 _DEATH_NEWS_S = 0.25
-_INTERRUPTS = frozenset({"KeyboardInterrupt", "CancelledError"})  # the latter where a cell awaits
 _Outcome = tuple[CellStatus, str, str]
 """How a cell ended, what to say of it, and the limit that ended it."""
 _MEMORY_ERRORS = frozenset({"MemoryError", "_ArrayMemoryError", "ArrowMemoryError"})
@@ -246,16 +245,15 @@ def outcome_of_reply(reply: Mapping[str, Any], *, was_interrupted: bool) -> _Out
         reply: the content of the reply; empty if the reply was lost.
         was_interrupted: whether this side interrupted the cell.
     """
-    name = reply.get("ename")
     if reply.get("status") == "ok":
         return CellStatus.OK, "", ""
-    if name in _MEMORY_ERRORS:
+    if reply.get("ename") in _MEMORY_ERRORS:
         text = (
             "the cell asked for more memory than there is within the limit; the kernel and "
             "its variables are still there. Work on fewer rows or columns at a time."
         )
         return CellStatus.MEMORY, text, "memory"
-    if was_interrupted and name in _INTERRUPTS:
+    if was_interrupted:  # whatever its error is called: libraries raise their own, such as SQLite's
         return CellStatus.INTERRUPTED, "the cell was interrupted", ""
     return CellStatus.ERROR, "", ""
 

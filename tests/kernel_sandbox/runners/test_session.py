@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import psutil
 import pytest
@@ -316,6 +317,17 @@ async def test_interrupt_ends_the_cell_only(open_session):
     assert result.status is CellStatus.INTERRUPTED
     assert result.error.name == "KeyboardInterrupt"
     assert (await session.run("x")).ok
+
+
+async def test_an_interrupt_that_a_library_reports_as_its_own_error_is_one(open_session):
+    session = await open_session()
+    code = f"try:\n{indent(SLEEPING, ' ')}\nexcept KeyboardInterrupt:\n raise OSError from None"
+    running = asyncio.create_task(session.run(code))
+    await begun(running, session.workspace.path)
+    await session.interrupt()
+    result = await running
+    assert result.status is CellStatus.INTERRUPTED
+    assert result.error.name == "OSError"
 
 
 STOPPED = ["while True: pass", "import asyncio\nawait asyncio.sleep(60)", "1+1"]
