@@ -1,4 +1,4 @@
-"""Page of a training: curves of its numbers, and the turns it sampled at each evaluation.
+"""Page of a training: curves of its numbers, and what the model wrote at each evaluation.
 
 The model's turns are shown as text. The page has no script, and its policy loads nothing.
 """
@@ -60,13 +60,15 @@ def curves_page(records: Sequence[Mapping[str, Any]], title: str) -> str:
     )
     updates = [one for one in records if one["kind"] == "update"]
     evaluations = [one for one in records if one["kind"] == "evaluation"]
+    notebooks = [one for one in records if one["kind"] == "notebooks"]
     samples = [one for one in records if one["kind"] == "sample"]
     return environment.get_template("curves.html").render(
         title=title,
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
         style=Markup(style),  # noqa: S704  (our own files)
         facts=_facts(updates, evaluations),
-        curves=_curves(updates, evaluations),
+        curves=_curves(updates, evaluations, notebooks),
+        notebooks=notebooks,
         samples=[(step, list(group)) for step, group in groupby(samples, lambda one: one["step"])],
     )
 
@@ -92,7 +94,9 @@ def _facts(
 
 
 def _curves(
-    updates: Sequence[Mapping[str, Any]], evaluations: Sequence[Mapping[str, Any]]
+    updates: Sequence[Mapping[str, Any]],
+    evaluations: Sequence[Mapping[str, Any]],
+    notebooks: Sequence[Mapping[str, Any]],
 ) -> list[_Curve]:
     losses = {
         "loss of an update": _points(updates, "loss"),
@@ -100,6 +104,7 @@ def _curves(
     }
     found = [
         _curve("Loss", losses),
+        _curve("Questions answered right", {"right": _points(notebooks, "right")}),
         _curve("Learning rate", {"learning rate": _points(updates, "rate")}),
         _curve("Norm of the gradient, before clipping", {"norm": _points(updates, "norm")}),
         _curve("Tokens per second", {"tokens": _points(updates, "tokens_per_s")}),

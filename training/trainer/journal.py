@@ -17,9 +17,12 @@ from training.trainer.curves import curves_page
 
 __all__ = ["TrainingJournal", "read_log"]
 
-_CURVES: Final = {"update": ("loss", "rate", "norm", "tokens_per_s"), "evaluation": ("held_loss",)}
+_CURVES: Final = {
+    "update": ("loss", "rate", "norm", "tokens_per_s"),
+    "evaluation": ("held_loss",),
+    "notebooks": ("right",),
+}
 """Fields that become curves, by the kind of record."""
-
 
 _SHOW_EVERY_S: Final = 60.0
 
@@ -52,12 +55,12 @@ class TrainingJournal:
         self._board = SummaryWriter(str(self._folder / "tensorboard"), purge_step=step + 1)
 
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
-        """Write a record; an evaluation also rewrites the page, and others once a minute.
+        """Write a record; one of an evaluation also rewrites the page, and others once a minute.
 
         Called before the checkpoint of the same step.
 
         Args:
-            kind: `update`, `evaluation` or `sample`.
+            kind: `update`, `evaluation`, `notebooks` or `sample`.
             record: with the field `step`.
         """
         whole = {"kind": kind, **record}
@@ -67,7 +70,7 @@ class TrainingJournal:
         for name in _CURVES.get(kind, ()):
             if name in whole:
                 self._board.add_scalar(f"{kind}/{name}", whole[name], whole["step"])
-        if kind == "evaluation" or time.monotonic() > self._shown + _SHOW_EVERY_S:
+        if kind in ("evaluation", "notebooks") or time.monotonic() > self._shown + _SHOW_EVERY_S:
             self._show()
 
     def close(self) -> None:

@@ -89,6 +89,7 @@ class Training:
         journal: TrainingJournal,
         held: Sequence[Row] = (),
         say: Callable[[str], object] = str,
+        answer: Callable[[int], Mapping[str, int]] | None = None,
     ) -> TrainingProgress:
         """Train until the last update, or until the held loss no longer falls.
 
@@ -97,6 +98,8 @@ class Training:
             journal: receives every update and evaluation.
             held: rows that are only evaluated.
             say: receives a line for the user after each evaluation.
+            answer: called in one process at each evaluation, with the number of updates; lets the
+                model answer questions, and returns how many were `asked` and answered `right`.
 
         Raises:
             TrainerError: the checkpoint is from another training, or a gradient is not finite.
@@ -108,11 +111,11 @@ class Training:
             journal.begin(-1 if restored is None else restored.step)
         try:
             if restored is None:
-                progress = self._milestone(progress, checkpoints, journal, held, say)
+                progress = self._milestone(progress, checkpoints, journal, held, say, answer)
             while progress.step < self.schedule.steps and not self._is_over(progress):
                 progress = self._advance(progress, journal)
                 if self._is_milestone(progress.step):
-                    progress = self._milestone(progress, checkpoints, journal, held, say)
+                    progress = self._milestone(progress, checkpoints, journal, held, say, answer)
         finally:
             if self._is_main:
                 journal.close()
@@ -195,8 +198,9 @@ class Training:
         journal: TrainingJournal,
         held: Sequence[Row],
         say: Callable[[str], object],
+        answer: Callable[[int], Mapping[str, int]] | None,
     ) -> TrainingProgress:
-        """Evaluate the held rows and save the training."""
+        """Evaluate the model and save the training."""
         line = f"update {progress.step} of {self.schedule.steps}"
         if held:
             loss = self.held_loss(held)
@@ -209,6 +213,10 @@ class Training:
                 for sample in samples:
                     journal.add("sample", sample)
                 journal.add("evaluation", {"step": progress.step, "held_loss": loss})
+        if answer is not None and self._is_main:
+            answered = answer(progress.step)
+            journal.add("notebooks", {"step": progress.step, **answered})
+            line += f", {answered['right']} of {answered['asked']} questions right"
         weights = whole_state(self._weights, is_kept=self._is_main)
         state = whole_state(self.optimizer.state_dict(), is_kept=self._is_main)
         if self._is_main:

@@ -16,7 +16,7 @@ from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import AdapterSettings, ModelSettings
 from training.trainer.rows import TrainerError
 
-__all__ = ["DataSettings", "Recipe", "TrainingSettings", "read_recipe"]
+__all__ = ["DataSettings", "NotebookSettings", "Recipe", "TrainingSettings", "read_recipe"]
 
 Table = TypeVar("Table")
 
@@ -80,6 +80,14 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class NotebookSettings:
+    """Questions that the model answers in whole runs at each evaluation."""
+
+    evaluate: str
+    """The suite and its options, as after `python -m training.train evaluate MODEL`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Recipe:
     """Complete description of a training."""
 
@@ -90,6 +98,8 @@ class Recipe:
     """`None`, for a recipe without this table, trains all weights."""
     tokens: TokenSettings | None = None
     """Added to the model's own; `None` adds none."""
+    notebooks: NotebookSettings | None = None
+    """`None` asks no question."""
 
     def with_files(
         self, base: str = "", rows: Sequence[str] = (), held: Sequence[str] = ()
@@ -122,6 +132,7 @@ def read_recipe(file: Path) -> Recipe:
         "data": DataSettings,
         "adapter": AdapterSettings,
         "tokens": TokenSettings,
+        "notebooks": NotebookSettings,
     }
     try:
         for name in ("model", "training"):

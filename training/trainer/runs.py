@@ -1,17 +1,23 @@
 """A training as a folder: started from a recipe, resumed from itself, exported as an adapter.
 
 `OUT/run.json` records the recipe, the hashes of its files and the versions of the libraries. A
-resume with another recipe or other files is refused.
+resume with another recipe or other files is refused. If the recipe names questions, the model
+answers them at each evaluation: the runs are folders of `OUT/notebooks`, and `OUT/notebooks.html`
+shows all of them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import shlex
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from importlib.metadata import version
+from io import StringIO
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +28,21 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
+from dm_jupyter.core.errors import DmJupyterError, LocalModelError
+from kernel_sandbox.errors import SandboxError
 from training.durable.atomic import write_json
+from training.evaluate import run_evaluation
+from training.evaluation.arguments import parsed_arguments
+from training.records.records import RecordLog
+from training.report.__main__ import write_page
+from training.tokens.policy import TokenPolicy
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
+from training.trainer.engine import TransformersEngine
 from training.trainer.gguf_adapter import write_adapter
 from training.trainer.journal import TrainingJournal
 from training.trainer.loop import Training
 from training.trainer.losses import bind_logps, refuse_changed_logits
-from training.trainer.model import adapter_file, model_folder, open_model
+from training.trainer.model import OpenedModel, adapter_file, model_folder, open_model
 from training.trainer.recipe import Recipe
 from training.trainer.rows import Row, TrainerError, read_rows
 from training.trainer.sharding import shard_model, wants_shards
@@ -60,6 +74,8 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     accelerator = Accelerator()
     shards = wants_shards(accelerator)
     tell = say if accelerator.is_main_process else _silent
+    if shards and recipe.notebooks is not None:
+        raise TrainerError("split weights can't answer questions: leave the table [notebooks] out")
     made_with = _made_with(recipe)
     if (out / MADE_WITH).exists():
         _refuse_another(out, made_with)
@@ -90,7 +106,8 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
     training = Training(opened, rows, settings, accelerator)
     journal = TrainingJournal(out, f"Training {out.name}")
-    progress = training.run(CheckpointFolder(out / CHECKPOINTS), journal, held, tell)
+    answer = _answering(recipe.notebooks.evaluate, opened, out) if recipe.notebooks else None
+    progress = training.run(CheckpointFolder(out / CHECKPOINTS), journal, held, tell, answer)
     if progress.best_loss is not None:
         tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
     if recipe.adapter is None and accelerator.is_main_process:
@@ -128,6 +145,32 @@ def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None
     )
     write_adapter(weights, config, float(recipe["adapter"]["alpha"]), file, numbers)
     return trained.step
+
+
+def _answering(command: str, opened: OpenedModel, out: Path) -> Callable[[int], Mapping[str, int]]:
+    """Return what lets the model answer questions after an update, and counts the right answers.
+
+    Args:
+        command: the suite and the options of an evaluation.
+        opened: the model in training.
+        out: the folder of the training.
+    """
+
+    def answer(step: int) -> Mapping[str, int]:
+        folder = out / "notebooks" / f"step-{step:06d}"
+        arguments = parsed_arguments("", [*shlex.split(command), "--out", str(folder)])
+        policy = TokenPolicy(TransformersEngine(opened, out.name))
+        try:
+            with redirect_stdout(StringIO()):  # tables of the figures, which the page has too
+                asyncio.run(run_evaluation(arguments, policy))
+        except (DmJupyterError, LocalModelError, SandboxError, ValueError) as fault:
+            raise TrainerError(f"[notebooks] evaluate: {fault}") from fault
+        records = RecordLog(folder / "records.jsonl").outcomes()
+        runs = sorted(folder.parent.glob("step-*"))
+        write_page(runs, out / "notebooks.html", f"Training {out.name}")
+        return {"asked": len(records), "right": sum(one.correct for one in records)}
+
+    return answer
 
 
 def _silent(line: str) -> None:
