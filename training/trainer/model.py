@@ -296,10 +296,18 @@ def _compute_in_float32(model: Any) -> None:
 
 
 class _Frozen(torch.nn.Linear):  # type: ignore[misc]
-    """A matrix that does not learn: kept in the numbers of its file, multiplied in the input's."""
+    """A matrix that does not learn: kept in the numbers of its file, multiplied in the input's.
+
+    A single row, as of a token that is sampled, is multiplied in the matrix's numbers: to widen the
+    matrix would take most of the time.
+    """
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        product = _Product.apply(values, self.weight)
+        if values.shape[:-1].numel() == 1 and not torch.is_grad_enabled():
+            narrow = values.to(self.weight.dtype)
+            product = torch.nn.functional.linear(narrow, self.weight).to(values.dtype)
+        else:
+            product = _Product.apply(values, self.weight)
         return product if self.bias is None else product + self.bias
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -19,6 +20,7 @@ from tests.dm_jupyter.models.local.gguf_files import (
     write_model,
 )
 from tests.training.trainer.tiny import save_tiny, tiny_model
+from training.trainer import model as opening
 from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import (
     AdapterSettings,
@@ -101,6 +103,25 @@ def test_a_frozen_matrix_keeps_its_numbers_and_computes_in_float32(
     assert sloped.keys() == exact.keys()
     for one, slope in exact.items():
         torch.testing.assert_close(sloped[one], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_a_sampled_token_widens_no_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row reads a matrix once: to widen it first takes ten times as long."""
+    _short_and_wide(tmp_path)
+    widened = Mock(wraps=opening._Product.apply)
+    monkeypatch.setattr(opening._Product, "apply", widened)
+    found = {}
+    for name in ("short", "wide"):
+        settings = ModelSettings(str(tmp_path / name), "float32")
+        model = open_model(settings, AdapterSettings(4, 8), CPU).model.eval()
+        with torch.no_grad():
+            before = model(input_ids=torch.tensor([[1, 70, 71]]))
+            in_prompt = widened.call_count
+            after = model(input_ids=torch.tensor([[72]]), past_key_values=before.past_key_values)
+        assert widened.call_count == in_prompt
+        found[name] = after.logits
+    assert widened.called
+    torch.testing.assert_close(found["short"], found["wide"], rtol=0, atol=0.02)
 
 
 def test_a_processor_without_bfloat16_computes_in_float32(
