@@ -102,9 +102,10 @@ def _curves(
         "loss of an update": _points(updates, "loss"),
         "held loss": _points(evaluations, "held_loss"),
     }
+    shares = [(float(one["step"]), one["right"] / max(1, one["asked"])) for one in notebooks]
     found = [
         _curve("Loss", losses),
-        _curve("Questions answered right", {"right": _points(notebooks, "right")}),
+        _curve("Share of questions answered right", {"right": shares}, (0.0, 1.0)),
         _curve("Learning rate", {"learning rate": _points(updates, "rate")}),
         _curve("Norm of the gradient, before clipping", {"norm": _points(updates, "norm")}),
         _curve("Tokens per second", {"tokens": _points(updates, "tokens_per_s")}),
@@ -116,13 +117,15 @@ def _points(records: Iterable[Mapping[str, Any]], name: str) -> Points:
     return [(float(one["step"]), float(one[name])) for one in records if name in one]
 
 
-def _curve(title: str, lines: Mapping[str, Points]) -> _Curve | None:
+def _curve(
+    title: str, lines: Mapping[str, Points], span: tuple[float, float] | None = None
+) -> _Curve | None:
     lines = {name: points for name, points in lines.items() if points}
     every = [point for points in lines.values() for point in points]
     if not every:
         return None
     last = max(1.0, *(x for x, _ in every))
-    low, high = min(y for _, y in every), max(y for _, y in every)
+    low, high = span or (min(y for _, y in every), max(y for _, y in every))
     if high - low < 1e-12:
         low, high = low - abs(low) / 2 - 1e-9, high + abs(high) / 2 + 1e-9
     svg = drawing(title, _WIDTH, _HEIGHT + _AXIS)
