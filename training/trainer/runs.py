@@ -13,6 +13,7 @@ import hashlib
 import json
 import shlex
 import shutil
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import asdict
@@ -35,6 +36,7 @@ from training.evaluate import run_evaluation
 from training.evaluation.arguments import parsed_arguments
 from training.records.records import RecordLog
 from training.report.__main__ import write_page
+from training.suites.registry import find_suite
 from training.tokens.policy import TokenPolicy
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.engine import TransformersEngine
@@ -76,6 +78,7 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     tell = say if accelerator.is_main_process else _silent
     if shards and recipe.notebooks is not None:
         raise TrainerError("split weights can't answer questions: leave the table [notebooks] out")
+    questions = _evaluation(recipe.notebooks.evaluate) if recipe.notebooks else None
     made_with = _made_with(recipe)
     if (out / MADE_WITH).exists():
         _refuse_another(out, made_with)
@@ -106,7 +109,7 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
     tell(_summary("rows to learn from", rows.rows, rows.too_long))
     training = Training(opened, rows, settings, accelerator)
     journal = TrainingJournal(out, f"Training {out.name}")
-    answer = _answering(recipe.notebooks.evaluate, opened, out) if recipe.notebooks else None
+    answer = _answering(questions, opened, out) if questions else None
     progress = training.run(CheckpointFolder(out / CHECKPOINTS), journal, held, tell, answer)
     if progress.best_loss is not None:
         tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
@@ -147,18 +150,37 @@ def export_adapter(out: Path, file: Path, numbers: str = "F16", step: int | None
     return trained.step
 
 
-def _answering(command: str, opened: OpenedModel, out: Path) -> Callable[[int], Mapping[str, int]]:
+def _evaluation(command: str) -> Namespace:
+    """Return the options of an evaluation.
+
+    Raises:
+        TrainerError: an option is invalid, or there is no such suite or split.
+    """
+    try:
+        questions = parsed_arguments("", shlex.split(command))
+        find_suite(questions.suite)
+        if not questions.split.exists():
+            raise ValueError(f"there is no {questions.split}")
+    except (ValueError, SystemExit) as fault:
+        why = str(fault) if isinstance(fault, ValueError) else "see the line above"
+        raise TrainerError(f"[notebooks] evaluate = {command!r}: {why}") from fault
+    return questions
+
+
+def _answering(
+    questions: Namespace, opened: OpenedModel, out: Path
+) -> Callable[[int], Mapping[str, int]]:
     """Return what lets the model answer questions after an update, and counts the right answers.
 
     Args:
-        command: the suite and the options of an evaluation.
+        questions: the options of an evaluation.
         opened: the model in training.
         out: the folder of the training.
     """
 
     def answer(step: int) -> Mapping[str, int]:
         folder = out / "notebooks" / f"step-{step:06d}"
-        arguments = parsed_arguments("", [*shlex.split(command), "--out", str(folder)])
+        arguments = Namespace(**{**vars(questions), "out": folder})
         policy = TokenPolicy(TransformersEngine(opened, out.name))
         try:
             with redirect_stdout(StringIO()):  # tables of the figures, which the page has too

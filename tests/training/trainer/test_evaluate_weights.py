@@ -27,18 +27,22 @@ batch_rows = 4
 """
 
 
-def test_a_suite_is_run_with_the_weights_of_a_training(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    base = save_tiny(tmp_path / "m")
+def _learning(folder: Path, out: Path, tables: str = "") -> list[str]:
+    """Returns the command that trains a tiny model, with further tables of the recipe."""
+    base, recipe = save_tiny(folder / "m"), folder / "recipe.toml"
     config = json.loads((base / "config.json").read_text())
     # The prompt has one token a byte.
     (base / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 20_000}))
-    write_rows(random_rows([30] * 4), tmp_path / "rows.jsonl")
-    (tmp_path / "recipe.toml").write_text(RECIPE.format(base=base))
+    write_rows(random_rows([30] * 4), folder / "rows.jsonl")
+    recipe.write_text(RECIPE.format(base=base) + tables)
+    return ["sft", str(recipe), "--rows", str(folder / "rows.jsonl"), "--out", str(out)]
+
+
+def test_a_suite_is_run_with_the_weights_of_a_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     training = tmp_path / "training"
-    learn = ["sft", str(tmp_path / "recipe.toml"), "--rows", str(tmp_path / "rows.jsonl")]
-    assert main([*learn, "--out", str(training)]) == 0
+    assert main(_learning(tmp_path, training)) == 0
     split, out = _split(tmp_path / "split", 1), tmp_path / "out"
     suite = ["dabench", "--split", str(split), "--out", str(out), "--turn-tokens", "8"]
     options = [*suite, "--max-turns", "2", "--profile", "interactive"]
@@ -58,14 +62,9 @@ def test_a_suite_is_run_with_the_weights_of_a_training(
 def test_a_model_answers_questions_at_each_evaluation_of_its_training(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    base = save_tiny(tmp_path / "m")
-    config = json.loads((base / "config.json").read_text())
-    (base / "config.json").write_text(json.dumps(config | {"max_position_embeddings": 20_000}))
-    write_rows(random_rows([30] * 4), tmp_path / "rows.jsonl")
-    split, out, recipe = _split(tmp_path / "split", 2), tmp_path / "out", tmp_path / "recipe.toml"
+    split, out = _split(tmp_path / "split", 2), tmp_path / "out"
     asked = f"dabench --split {split} --turn-tokens 8 --max-turns 2 --profile interactive"
-    recipe.write_text(RECIPE.format(base=base) + f'[notebooks]\nevaluate = "{asked}"\n')
-    learn = ["sft", str(recipe), "--rows", str(tmp_path / "rows.jsonl"), "--out", str(out)]
+    learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
     assert main(learn) == 0
     said = capsys.readouterr().out
     assert "update 1 of 1, 0 of 2 questions right" in said
@@ -79,6 +78,31 @@ def test_a_model_answers_questions_at_each_evaluation_of_its_training(
     assert main(learn) == 0  # nothing is asked again
     assert "update 1" not in capsys.readouterr().out
 
-    recipe.write_text(recipe.read_text().replace(str(split), str(tmp_path / "none")))
-    assert main([*learn[:-1], str(tmp_path / "other")]) == 1
-    assert "[notebooks] evaluate: " in capsys.readouterr().err
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ("dabench --split none", "there is no none"),
+        ("dabenhc --split .", "no suite is called 'dabenhc'"),
+        ("dabench --split . --nonsense", "see the line above"),
+        ("dabench --split 'none", "No closing quotation"),
+    ],
+)
+def test_questions_that_can_not_be_asked_leave_no_training_behind(
+    asked: str, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(_learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')) == 1
+    said = capsys.readouterr().err
+    assert "error: [notebooks] evaluate = " in said
+    assert problem in said
+    assert not out.exists()
+
+
+def test_split_weights_are_asked_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.trainer.runs.wants_shards", lambda _: True)
+    learn = _learning(tmp_path, tmp_path / "out", '[notebooks]\nevaluate = "dabench"\n')
+    assert main(learn) == 1
+    assert "leave the table [notebooks] out" in capsys.readouterr().err
