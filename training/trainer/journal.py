@@ -57,7 +57,7 @@ class TrainingJournal:
     def add(self, kind: str, record: Mapping[str, Any]) -> None:
         """Write a record; one of an evaluation also rewrites the page, and others once a minute.
 
-        Called before the checkpoint of the same step.
+        Called before the checkpoint of the same step, except for `notebooks`.
 
         Args:
             kind: `update`, `evaluation`, `notebooks` or `sample`.
@@ -72,6 +72,10 @@ class TrainingJournal:
                 self._board.add_scalar(f"{kind}/{name}", whole[name], whole["step"])
         if kind in ("evaluation", "notebooks") or time.monotonic() > self._shown + _SHOW_EVERY_S:
             self._show()
+
+    def has(self, kind: str, step: int) -> bool:
+        """Return whether there is such a record of a step."""
+        return any(one["kind"] == kind and one["step"] == step for one in self._records)
 
     def close(self) -> None:
         """Rewrite the page and close the event file."""

@@ -12,10 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import timedelta
+from typing import Any, Final
 
 import numpy as np
 import torch
+import torch.distributed as dist
 import transformers
 from accelerate import Accelerator
 from numpy.typing import NDArray
@@ -31,6 +33,9 @@ from training.trainer.schedule import Schedule, adamw, clip_gradients
 from training.trainer.sharding import is_sharded, whole_state
 
 __all__ = ["Training", "Update"]
+
+_LONGEST_WAIT: Final = timedelta(days=2)
+"""Of processes for the one that lets the model answer; PyTorch's own limit ends them in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +103,9 @@ class Training:
             journal: receives every update and evaluation.
             held: rows that are only evaluated.
             say: receives a line for the user after each evaluation.
-            answer: called in one process at each evaluation, with the number of updates; lets the
-                model answer questions, and returns how many were `asked` and answered `right`.
+            answer: called in one process after each evaluation's checkpoint, with the number of
+                updates; lets the model answer questions, and returns how many were `asked` and
+                answered `right`. If it was interrupted, it is called again by the next resume.
 
         Raises:
             TrainerError: the checkpoint is from another training, or a gradient is not finite.
@@ -112,6 +118,8 @@ class Training:
         try:
             if restored is None:
                 progress = self._milestone(progress, checkpoints, journal, held, say, answer)
+            elif answer is not None:
+                self._ask(answer, progress.step, journal, say)
             while progress.step < self.schedule.steps and not self._is_over(progress):
                 progress = self._advance(progress, journal)
                 if self._is_milestone(progress.step):
@@ -200,7 +208,7 @@ class Training:
         say: Callable[[str], object],
         answer: Callable[[int], Mapping[str, int]] | None,
     ) -> TrainingProgress:
-        """Evaluate the model and save the training."""
+        """Evaluate the model, save the training, and let the model answer questions."""
         line = f"update {progress.step} of {self.schedule.steps}"
         if held:
             loss = self.held_loss(held)
@@ -213,17 +221,33 @@ class Training:
                 for sample in samples:
                     journal.add("sample", sample)
                 journal.add("evaluation", {"step": progress.step, "held_loss": loss})
-        if answer is not None and self._is_main:
-            answered = answer(progress.step)
-            journal.add("notebooks", {"step": progress.step, **answered})
-            line += f", {answered['right']} of {answered['asked']} questions right"
         weights = whole_state(self._weights, is_kept=self._is_main)
         state = whole_state(self.optimizer.state_dict(), is_kept=self._is_main)
         if self._is_main:
             checkpoints.save(progress, weights, state)
             say(line)
         self._accelerator.wait_for_everyone()
+        if answer is not None:
+            self._ask(answer, progress.step, journal, say)
         return progress
+
+    def _ask(
+        self,
+        answer: Callable[[int], Mapping[str, int]],
+        step: int,
+        journal: TrainingJournal,
+        say: Callable[[str], object],
+    ) -> None:
+        """Let the model answer questions, once a step, in one process; the others wait."""
+        several = self._accelerator.num_processes > 1
+        waiting = dist.new_group(timeout=_LONGEST_WAIT, backend="gloo") if several else None
+        if self._is_main and not journal.has("notebooks", step):
+            answered = answer(step)
+            journal.add("notebooks", {"step": step, **answered})
+            say(f"update {step}: {answered['right']} of {answered['asked']} questions right")
+        if waiting is not None:
+            dist.barrier(waiting)
+            dist.destroy_process_group(waiting)
 
     def _is_milestone(self, step: int) -> bool:
         return step % self._settings.evaluate_every == 0 or step == self.schedule.steps

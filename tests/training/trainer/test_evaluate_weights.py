@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from kernel_sandbox.errors import SandboxError
 from tests.training.evaluation.test_evaluate import _split
-from tests.training.trainer.tiny import random_rows, save_tiny
+from tests.training.trainer.tiny import launch, random_rows, save_tiny
+from training.evaluate import run_evaluation
 from training.report.source import read_report_runs
+from training.tokens.policy import TokenPolicy
 from training.train import main
+from training.trainer.journal import read_log
 from training.trainer.rows import write_rows
 
 RECIPE = """
@@ -67,7 +72,7 @@ def test_a_model_answers_questions_at_each_evaluation_of_its_training(
     learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
     assert main(learn) == 0
     said = capsys.readouterr().out
-    assert "update 1 of 1, 0 of 2 questions right" in said
+    assert "update 1: 0 of 2 questions right" in said
     assert "records: " not in said
     assert "question number 1" in (out / "notebooks.html").read_text()
     runs = [read_report_runs([out / "notebooks" / f"step-00000{step}"])[0] for step in (0, 1)]
@@ -77,6 +82,39 @@ def test_a_model_answers_questions_at_each_evaluation_of_its_training(
     assert 'href="notebooks.html"' in curves
     assert main(learn) == 0  # nothing is asked again
     assert "update 1" not in capsys.readouterr().out
+
+
+def test_questions_that_were_interrupted_are_asked_by_the_resume(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint comes first, so no update is made again."""
+    split, out = _split(tmp_path / "split", 2), tmp_path / "out"
+    asked = f"dabench --split {split} --turn-tokens 8 --max-turns 1 --profile interactive"
+    learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
+
+    async def stopped(arguments: Namespace, policy: TokenPolicy) -> None:
+        if arguments.out.name == "step-000001":
+            raise SandboxError("no kernel starts")
+        await run_evaluation(arguments, policy)
+
+    monkeypatch.setattr("training.trainer.runs.run_evaluation", stopped)
+    assert main(learn) == 1
+    assert "no kernel starts" in capsys.readouterr().err
+    monkeypatch.undo()
+    assert main(learn) == 0
+    assert "update 1: 0 of 2 questions right" in capsys.readouterr().out
+    kinds = [one["kind"] for one in read_log(out / "log.jsonl")]
+    assert kinds == ["notebooks", "update", "notebooks"]
+
+
+@pytest.mark.slow
+def test_of_two_processes_one_answers(tmp_path: Path) -> None:
+    split, out = _split(tmp_path / "split", 2), tmp_path / "out"
+    asked = f"dabench --split {split} --turn-tokens 8 --max-turns 1 --profile interactive"
+    learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
+    launch(2, "-m", "training.train", *learn)
+    found = [one for one in read_log(out / "log.jsonl") if one["kind"] == "notebooks"]
+    assert found == [{"kind": "notebooks", "step": step, "asked": 2, "right": 0} for step in (0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from tests.training.trainer.tiny import adapted, random_rows, save_tiny, tiny_model
-from tests.waiting import PATIENCE_S, wait_until
+from tests.training.trainer.tiny import adapted, launch, random_rows, save_tiny, tiny_model
+from tests.waiting import wait_until
 from training.train import main
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.journal import TrainingJournal, read_log
@@ -317,28 +317,12 @@ def run_processes(count: int, folder: Path, *kinds: str) -> dict[str, dict[str, 
     program, out = folder / "process.py", folder / f"{count}"
     out.mkdir()
     program.write_text(PROCESS)
-    launch(count, str(program), str(out), *kinds)
+    launch(count, str(program), str(out), *kinds, config=SPLIT)
     processes, found = json.loads((out / "found.json").read_text())
     assert processes == count
     for kind in kinds:
         found[kind]["weights"] = torch.load(out / f"{kind}.pt", weights_only=True)
     return dict(found)
-
-
-def launch(count: int, *command: str) -> None:
-    """Runs a program in several processes as docs/training.md says, but on processors."""
-    here = {"PYTHONPATH": str(CHECKOUT), "ACCELERATE_USE_CPU": "true", "GLOO_SOCKET_IFNAME": "lo"}
-    options = f"--num_processes {count} --main_process_port 0 --mixed_precision no".split()
-    launcher = [sys.executable, "-m", "accelerate.commands.launch", "--config_file", SPLIT]
-    done = subprocess.run(
-        [*launcher, *options, *command],
-        check=False,
-        env=os.environ | here,
-        capture_output=True,
-        text=True,
-        timeout=4 * PATIENCE_S,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
 
 
 @pytest.mark.slow
@@ -371,7 +355,7 @@ def test_the_command_trains_split_weights_and_goes_on_unsplit(files: Path) -> No
     text = recipe.read_text().replace("[adapter]\nrank = 4\nalpha = 8\ndropout = 0.1\n", "")
     recipe.write_text(text.replace("epochs = 3", "epochs = 1"))
     assert main(arguments(files, "alone")) == 0
-    launch(2, "-m", "training.train", *arguments(files, "both"))
+    launch(2, "-m", "training.train", *arguments(files, "both"), config=SPLIT)
     alone, both = losses(files / "alone"), losses(files / "both")
     assert [one[:2] for one in both] == [one[:2] for one in alone]
     assert [one[2] for one in both] == pytest.approx([one[2] for one in alone], rel=1e-4)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
+from tests.waiting import PATIENCE_S
 from training.trainer.model import AdapterSettings, OpenedModel, with_adapter
 from training.trainer.rows import Row
 
@@ -106,3 +110,28 @@ def random_rows(
         mask[0], mask[-1] = False, True
         rows.append(Row(f"r{number}", ids, mask, weights[number] if weights else 1.0))
     return rows
+
+
+def launch(count: int, *command: str, config: str | None = None) -> None:
+    """Runs a program in several processes as docs/training.md says, but on processors."""
+    here = {
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+        "ACCELERATE_USE_CPU": "true",
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    if config is None:  # what accelerate's launcher starts for GPUs
+        launcher = f"torch.distributed.run --standalone --nproc-per-node {count}".split()
+    else:
+        launcher = (
+            f"accelerate.commands.launch --num_processes {count} --main_process_port 0".split()
+        )
+        launcher += ["--mixed_precision", "no", "--config_file", config]
+    done = subprocess.run(
+        [sys.executable, "-m", *launcher, *command],
+        check=False,
+        env=os.environ | here,
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
