@@ -353,7 +353,7 @@ def looked_up(book: Book, call: TableCall) -> None:
 
 
 def reduced(book: Book, call: TableCall) -> None:
-    """Record a figure of no rows, or of missing values alone."""
+    """Record a figure of no rows, of missing values alone, or of a condition that all rows meet."""
     table, result = call.table, call.result
     if call.before == 0:
         nothing(book, call)
@@ -373,10 +373,12 @@ def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
     if not pd.api.types.is_scalar(result):
         return
     condition = book.condition_of(table)
-    if condition is not None and condition.is_empty:
+    is_whole = condition is not None and call.name == "sum" and result == call.before
+    if condition is not None and (condition.is_empty or is_whole):
         if condition.is_of_missing:
             return
-        fact = Fact("kept", call.name, call.before, 0, condition=condition.text,
+        after = call.before if is_whole else 0
+        fact = Fact("kept", call.name, call.before, after, condition=condition.text,
                     coverage=condition.coverage, line=call.line)  # fmt: skip
         book.note(fact)
     elif (pd.isna(result) or result == 0) and not table.notna().any():

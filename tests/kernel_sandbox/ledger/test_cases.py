@@ -209,6 +209,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "(df.country == 'Great Britain').sum()",
         kept("country == 'Great Britain'", 0, (NEAR,), operation="sum"),
     ),
+    "counting a mask that all rows meet": (
+        "(df.units > -10).sum()",
+        kept("units > -10", 48, (), operation="sum"),
+    ),
     "a table without rows is shown": (
         "df[df.units > 99]",
         {"kind": "shown", "operation": "display", "condition": "units > 99"},
