@@ -279,10 +279,11 @@ def _write(
 
 def _command(arguments: argparse.Namespace) -> str:
     """Return the given command without this machine's folders and secrets in an address."""
-    words = [_FOLDERS.sub("", word) for word in sys.argv[1:]]
-    if address := arguments.base_url:
+    words = sys.argv[1:]
+    for address in filter(None, (arguments.base_url, arguments.judge_base_url)):
         words = [word.replace(address, shown_address(address)) for word in words]
-    return shlex.join(["python", "-m", "training.collect", *words])
+    plain = [_FOLDERS.sub("", word) for word in words]
+    return shlex.join(["python", "-m", "training.collect", *plain])
 
 
 def _say(line: str) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
-from training.collect.__main__ import main
+from training.collect.__main__ import _command, main
 from training.collect.dataset import DatasetFile, write_collection
 from training.evaluation.run import SEEDS_A_TRIAL
 
@@ -380,3 +381,15 @@ def test_a_dataset_that_can_not_be_written_leaves_the_earlier_one(tmp_path: Path
     write_collection([], "third", folder)
     assert [file.name for file in folder.iterdir()] == ["card.md"]
     assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("option", ["--base-url", "--judge-base-url"])
+def test_the_card_has_no_secret_of_an_address_and_no_folder(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = "https://user:pass@host/v1?key=/se/cret"
+    given = ["collect", "own", "--split", "/home/me/solved", option, address]
+    monkeypatch.setattr(sys, "argv", given)
+    addresses = {"base_url": "", "judge_base_url": ""} | {option[2:].replace("-", "_"): address}
+    command = _command(Namespace(**addresses))
+    assert command == (f"python -m training.collect own --split solved {option} https://host/v1")

@@ -32,6 +32,16 @@ batch_rows = 4
 """
 
 
+PROCESS = """
+import os, sys
+from pathlib import Path
+from training.train import main
+
+Path(sys.argv[1], "process-" + os.environ["RANK"]).touch()
+sys.exit(main(sys.argv[2:]))
+"""
+
+
 def _learning(folder: Path, out: Path, tables: str = "") -> list[str]:
     """Returns the command that trains a tiny model, with further tables of the recipe."""
     base, recipe = save_tiny(folder / "m"), folder / "recipe.toml"
@@ -112,7 +122,10 @@ def test_of_two_processes_one_answers(tmp_path: Path) -> None:
     split, out = _split(tmp_path / "split", 2), tmp_path / "out"
     asked = f"dabench --split {split} --turn-tokens 8 --max-turns 1 --profile interactive"
     learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
-    launch(2, "-m", "training.train", *learn)
+    program = tmp_path / "process.py"
+    program.write_text(PROCESS)
+    launch(2, str(program), str(tmp_path), *learn)
+    assert (tmp_path / "process-1").exists()
     found = [one for one in read_log(out / "log.jsonl") if one["kind"] == "notebooks"]
     assert found == [{"kind": "notebooks", "step": step, "asked": 2, "right": 0} for step in (0, 1)]
 

@@ -1,4 +1,4 @@
-"""Random models and rows, small enough for a test."""
+"""Random models and rows, small enough for a test, and programs in several processes."""
 
 from __future__ import annotations
 
@@ -114,20 +114,15 @@ def random_rows(
 
 def launch(count: int, *command: str, config: str | None = None) -> None:
     """Runs a program in several processes as docs/training.md says, but on processors."""
-    here = {
-        "PYTHONPATH": str(Path(__file__).parents[3]),
-        "ACCELERATE_USE_CPU": "true",
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
-    if config is None:  # what accelerate's launcher starts for GPUs
-        launcher = f"torch.distributed.run --standalone --nproc-per-node {count}".split()
+    checkout = str(Path(__file__).parents[3])
+    here = {"PYTHONPATH": checkout, "ACCELERATE_USE_CPU": "true", "GLOO_SOCKET_IFNAME": "lo"}
+    if config is None:  # accelerate's launcher starts this for GPUs, and one process for processors
+        launcher = f"torch.distributed.run --standalone --nproc-per-node {count}"
     else:
-        launcher = (
-            f"accelerate.commands.launch --num_processes {count} --main_process_port 0".split()
-        )
-        launcher += ["--mixed_precision", "no", "--config_file", config]
+        options = "--main_process_port 0 --mixed_precision no --config_file"
+        launcher = f"accelerate.commands.launch --num_processes {count} {options} {config}"
     done = subprocess.run(
-        [sys.executable, "-m", *launcher, *command],
+        [sys.executable, "-m", *launcher.split(), *command],
         check=False,
         env=os.environ | here,
         capture_output=True,
