@@ -36,8 +36,8 @@ class Pack:
     """(1, N) int64."""
     position_1_N: torch.Tensor
     """(1, N) int64: each token's position in its row."""
-    attention_1_1_N_N: torch.Tensor | None
-    """(1, 1, N, N) bool: what a token (second to last axis) sees; `None` means plain causal."""
+    slots: tuple[NDArray[np.int64], ...]
+    """For each row, the index in the pack of each of its tokens."""
     source_T: torch.Tensor
     """(T,) int64: the index in the pack of the token before each learned one."""
     target_T: torch.Tensor
@@ -50,14 +50,26 @@ class Pack:
         """N, the number of tokens that go through the model."""
         return int(self.ids_1_N.shape[1])
 
+    def attention_mask(self) -> torch.Tensor | None:
+        """Return what each token (second to last axis) sees; `None` means plain causal.
+
+        Returns:
+            (1, 1, N, N) bool: a byte for each pair of tokens, so it is made for one pass at a time.
+        """
+        if len(self.rows) == 1:
+            return None
+        mask = np.zeros((self.tokens, self.tokens), dtype=np.bool_)
+        for places in self.slots:
+            mask[np.ix_(places, places)] = np.tri(len(places), dtype=np.bool_)
+        return torch.from_numpy(mask)[None, None].to(self.ids_1_N.device)
+
     def to(self, device: torch.device) -> Pack:
         """Return the pack on a device."""
-        mask = self.attention_1_1_N_N
         return Pack(
             self.rows,
             self.ids_1_N.to(device),
             self.position_1_N.to(device),
-            None if mask is None else mask.to(device),
+            self.slots,
             self.source_T.to(device),
             self.target_T.to(device),
             self.row_T.to(device),
@@ -128,7 +140,7 @@ def pack_rows(rows: Sequence[Row], *, share: bool = True) -> Pack:
         rows=tuple(ordered),
         ids_1_N=torch.from_numpy(ids)[None],
         position_1_N=torch.from_numpy(positions)[None],
-        attention_1_1_N_N=_attention(slots, total) if len(ordered) > 1 else None,
+        slots=tuple(slots),
         source_T=torch.from_numpy(np.concatenate(sources)),
         target_T=torch.from_numpy(np.concatenate([row.ids[row.mask] for row in ordered])),
         row_T=torch.from_numpy(np.repeat(np.arange(len(ordered)), counts)),
@@ -183,10 +195,3 @@ def _slots(rows: Sequence[Row], *, share: bool) -> list[NDArray[np.int64]]:
         slots.append(np.concatenate([slots[-1][:shared], fresh]) if shared else fresh)
         used += len(fresh)
     return slots
-
-
-def _attention(slots: Sequence[NDArray[np.int64]], total: int) -> torch.Tensor:
-    mask = np.zeros((total, total), dtype=np.bool_)
-    for places in slots:
-        mask[np.ix_(places, places)] = np.tri(len(places), dtype=np.bool_)
-    return torch.from_numpy(mask)[None, None]

@@ -20,8 +20,8 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from training.trainer.processes import place_state, place_whole
 from training.trainer.rows import TrainerError
-from training.trainer.sharding import place_state, place_whole
 
 __all__ = ["Checkpoint", "CheckpointFolder", "TrainingProgress", "read_weights"]
 
@@ -120,6 +120,8 @@ class CheckpointFolder:
             shutil.rmtree(final, ignore_errors=True)
             part.rename(final)
             _flush(self.folder)
+        except (SafetensorError, RuntimeError) as error:  # the libraries' errors of a full disk
+            raise OSError(f"the checkpoint {final} can't be written: {error}") from error
         finally:
             shutil.rmtree(part, ignore_errors=True)
         self._prune(progress)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+from jinja2 import TemplateError
 
 from training.durable.json_lines import numbered_lines
 from training.trainer.rows import Row, TrainerError
@@ -102,16 +103,16 @@ def read_conversations(
     for number, line in lines:
         try:
             row = _row_of_line(json.loads(line), tokenizer, number, ended_by)
-        except (TrainerError, ValueError, KeyError, TypeError) as error:
+        except (TrainerError, ValueError, KeyError, TypeError, TemplateError) as error:
             raise TrainerError(f"{file}, line {number}: {error or type(error).__name__}") from error
         if row is not None:
             rows.append(row)
     return tuple(rows)
 
 
-def _row_of_line(
-    raw: Mapping[str, Any], tokenizer: Tokenizer, number: int, ended_by: str
-) -> Row | None:
+def _row_of_line(raw: Any, tokenizer: Tokenizer, number: int, ended_by: str) -> Row | None:
+    if not isinstance(raw, Mapping):
+        raise TrainerError("not a JSON object")
     if raw.get("correct") is False:
         return None
     name = str(raw.get("id", number))

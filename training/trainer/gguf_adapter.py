@@ -134,7 +134,11 @@ def load_adapter(
     found = dict(given.tensors)
     for name, module, known in _names(weights, config):
         parameter, values = weights[name], found.pop(known, None)
-        if values is None or given.alpha != alpha or values.shape != tuple(parameter.shape):
+        if (
+            values is None
+            or given.alpha != np.float32(alpha)
+            or values.shape != tuple(parameter.shape)
+        ):
             ranks = sorted(
                 {len(one) for at, one in given.tensors.items() if at.endswith(".lora_a")}
             )

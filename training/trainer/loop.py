@@ -2,7 +2,7 @@
 
 If `accelerate launch` starts several processes, each forwards its share of a batch's packs. Each
 row's factor comes from the whole batch, so the sum of their gradients equals that of one process.
-The weights may be split over these processes (`sharding.py`).
+The weights may be split over these processes (`processes.py`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 import transformers
 from accelerate import Accelerator
 from numpy.typing import NDArray
@@ -27,15 +25,12 @@ from training.trainer.checkpoint import Checkpoint, TrainingProgress
 from training.trainer.journal import TrainingJournal
 from training.trainer.losses import Loss, SftLoss, learned_logps, pack_loss
 from training.trainer.model import OpenedModel
+from training.trainer.processes import is_sharded, one_works, whole_state
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, Rows, TrainerError
 from training.trainer.schedule import Schedule, adamw, clip_gradients
-from training.trainer.sharding import is_sharded, whole_state
 
 __all__ = ["Training", "Update"]
-
-_LONGEST_WAIT: Final = timedelta(days=2)
-"""Of processes for the one that lets the model answer; PyTorch's own limit ends them in minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +138,7 @@ class Training:
         for pack, own_factors in self._own(packs, factors):
             share = self._share(pack, own_factors)
             share.backward()
-            total += share.detach().double().cpu()
+            total += share.detach().cpu().double()
         self._add_up_gradients()
         norm = clip_gradients(self._weights.values(), self._settings.clip)
         for group in self.optimizer.param_groups:
@@ -164,7 +159,7 @@ class Training:
         total = torch.zeros((), dtype=torch.float64)
         with torch.no_grad():
             for pack, own_factors in self._own(self._packs(rows), factors):
-                total += self._share(pack, own_factors).double().cpu()
+                total += self._share(pack, own_factors).cpu().double()
         return self._summed(total)
 
     def _advance(self, progress: TrainingProgress, journal: TrainingJournal) -> TrainingProgress:
@@ -223,10 +218,10 @@ class Training:
                 journal.add("evaluation", {"step": progress.step, "held_loss": loss})
         weights = whole_state(self._weights, is_kept=self._is_main)
         state = whole_state(self.optimizer.state_dict(), is_kept=self._is_main)
-        if self._is_main:
-            checkpoints.save(progress, weights, state)
-            say(line)
-        self._accelerator.wait_for_everyone()
+        with one_works(self._accelerator) as is_it:
+            if is_it:
+                checkpoints.save(progress, weights, state)
+                say(line)
         if answer is not None:
             self._ask(answer, progress.step, journal, say)
         return progress
@@ -239,15 +234,11 @@ class Training:
         say: Callable[[str], object],
     ) -> None:
         """Let the model answer questions, once a step, in one process; the others wait."""
-        several = self._accelerator.num_processes > 1
-        waiting = dist.new_group(timeout=_LONGEST_WAIT, backend="gloo") if several else None
-        if self._is_main and not journal.has("notebooks", step):
-            answered = answer(step)
-            journal.add("notebooks", {"step": step, **answered})
-            say(f"update {step}: {answered['right']} of {answered['asked']} questions right")
-        if waiting is not None:
-            dist.barrier(waiting)
-            dist.destroy_process_group(waiting)
+        with one_works(self._accelerator) as is_it:
+            if is_it and not journal.has("notebooks", step):
+                answered = answer(step)
+                journal.add("notebooks", {"step": step, **answered})
+                say(f"update {step}: {answered['right']} of {answered['asked']} questions right")
 
     def _is_milestone(self, step: int) -> bool:
         return step % self._settings.evaluate_every == 0 or step == self.schedule.steps
@@ -301,6 +292,8 @@ class Training:
             weight.grad = self._accelerator.reduce(own, "sum")
 
     def _summed(self, total: torch.Tensor) -> float:
+        if self._accelerator.num_processes == 1:  # a device need not have float64
+            return float(total)
         on_device = total.to(self._accelerator.device)
         return float(self._accelerator.reduce(on_device, "sum"))
 

@@ -145,7 +145,7 @@ def _causal_logps(causal: Any, pack: Pack) -> torch.Tensor:
     hidden_1_N_D = causal.get_decoder()(
         input_ids=pack.ids_1_N,
         position_ids=pack.position_1_N,
-        attention_mask=pack.attention_1_1_N_N,
+        attention_mask=pack.attention_mask(),
         use_cache=False,
     ).last_hidden_state
     hidden_T_D = hidden_1_N_D[0, pack.source_T]

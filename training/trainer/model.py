@@ -19,6 +19,7 @@ import torch
 import transformers
 from peft import LoraConfig, get_peft_model
 from peft.tuners.lora import LoraLayer
+from safetensors import SafetensorError
 
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.local.cache import bfloat16_folder, file_lock, model_path, require
@@ -37,6 +38,7 @@ __all__ = [
     "OpenedModel",
     "adapter_file",
     "given_adapter",
+    "model_files",
     "model_folder",
     "open_model",
     "open_tokenizer",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _SOURCE: Final = "source.json"
+_FILES: Final = frozenset({".bin", ".jinja", ".json", ".model", ".safetensors"})
 _DTYPES: Final = {"bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
 
 
@@ -114,8 +117,9 @@ class OpenedModel:
 
     @property
     def vocabulary(self) -> int:
-        """Number of ids that the model can embed; may exceed the tokenizer's."""
-        return int(self.model.get_input_embeddings().weight.shape[0])
+        """Number of ids that have a text; the embedding may be padded beyond them."""
+        rows = int(self.model.get_input_embeddings().weight.shape[0])
+        return min(rows, int(max(self.tokenizer.get_vocab().values())) + 1)
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """Return the parameters that learn, by name."""
@@ -165,7 +169,7 @@ def open_model(
             local_files_only=True,
         )
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise TrainerError(f"the model in {folder} can't be read: {error}") from error
     added = add_dialect_tokens(tokenizer, tokens) if tokens else {}
     if added:
@@ -344,6 +348,18 @@ def model_folder(base: str) -> Path:
     return folder
 
 
+def model_files(base: str) -> list[Path]:
+    """Return the files that define a model without its adapter: its weights, settings and tokens.
+
+    Raises:
+        TrainerError: there is no such model.
+    """
+    file = _model_file(base)
+    if not file.is_dir():
+        return [file]
+    return sorted(one for one in file.iterdir() if one.suffix in _FILES and one.is_file())
+
+
 def _model_file(base: str) -> Path:
     path = Path(base).expanduser()
     if path.is_dir():
@@ -393,7 +409,7 @@ def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
         (part / _SOURCE).write_text(json.dumps(mark), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise TrainerError(f"{file} can't be dequantised into {folder}: {error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)

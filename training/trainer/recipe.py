@@ -65,16 +65,13 @@ class TrainingSettings:
     """Longest of these turns, in tokens."""
 
     def __post_init__(self) -> None:
-        for name in (
-            "epochs",
-            "batch_rows",
-            "batch_alike",
-            "pack_tokens",
-            "evaluate_every",
-            "patience",
-        ):
-            if getattr(self, name) < 1:
-                raise TrainerError(f"{name} = {getattr(self, name)} is not at least 1")
+        least = dict.fromkeys(("weight_decay", "seed", "samples"), 0) | dict.fromkeys(
+            ("epochs", "batch_rows", "batch_alike", "pack_tokens", "evaluate_every", "patience",
+             "sample_tokens"), 1,
+        )  # fmt: skip
+        for name, smallest in least.items():
+            if not getattr(self, name) >= smallest:
+                raise TrainerError(f"{name} = {getattr(self, name)} is not at least {smallest}")
         if not 0 <= self.warmup_share <= 1 or self.clip <= 0:
             raise TrainerError("warmup_share must be from 0 to 1, and clip above 0")
 

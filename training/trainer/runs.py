@@ -12,10 +12,9 @@ import asyncio
 import hashlib
 import json
 import shlex
-import shutil
 from argparse import Namespace
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import asdict
 from importlib.metadata import version
 from io import StringIO
@@ -32,6 +31,7 @@ from safetensors.torch import load_file
 from dm_jupyter.core.errors import DmJupyterError, LocalModelError
 from kernel_sandbox.errors import SandboxError
 from training.durable.atomic import write_json
+from training.durable.folder import folder_lock
 from training.evaluate import run_evaluation
 from training.evaluation.arguments import parsed_arguments
 from training.records.records import RecordLog
@@ -44,10 +44,21 @@ from training.trainer.gguf_adapter import write_adapter
 from training.trainer.journal import TrainingJournal
 from training.trainer.loop import Training
 from training.trainer.losses import bind_logps, refuse_changed_logits
-from training.trainer.model import OpenedModel, adapter_file, model_folder, open_model
+from training.trainer.model import (
+    OpenedModel,
+    adapter_file,
+    model_files,
+    model_folder,
+    open_model,
+)
+from training.trainer.processes import (
+    one_works,
+    refuse_other_numbers,
+    shard_model,
+    wants_shards,
+)
 from training.trainer.recipe import Recipe
-from training.trainer.rows import Row, TrainerError, read_rows
-from training.trainer.sharding import shard_model, wants_shards
+from training.trainer.rows import Row, RowFile, TrainerError, read_rows
 from training.trainer.trained import (
     CHECKPOINTS,
     MADE_WITH,
@@ -59,6 +70,8 @@ from training.trainer.trained import (
 __all__ = ["export_adapter", "train"]
 
 _LIBRARIES: Final = ("torch", "transformers", "peft", "accelerate")
+_WHOLE_MODEL: Final = "model"
+"""Folder of the trained model in that of a training without an adapter."""
 
 
 def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProgress:
@@ -71,53 +84,47 @@ def train(recipe: Recipe, out: Path, say: Callable[[str], None]) -> TrainingProg
 
     Raises:
         TrainerError: the recipe, one of its files or the folder can't be used.
+        UsageError: another training is at work in the folder.
         OSError: the folder can't be written.
     """
     accelerator = Accelerator()
     shards = wants_shards(accelerator)
     tell = say if accelerator.is_main_process else _silent
-    if shards and recipe.notebooks is not None:
-        raise TrainerError("split weights can't answer questions: leave the table [notebooks] out")
-    questions = _evaluation(recipe.notebooks.evaluate) if recipe.notebooks else None
-    made_with = _made_with(recipe)
-    if (out / MADE_WITH).exists():
-        _refuse_another(out, made_with)
-    settings = recipe.training
-    device = torch.device("cpu") if shards else accelerator.device
-    opened = open_model(recipe.model, recipe.adapter, device, settings.seed, recipe.tokens)
-    refuse_changed_logits(opened.model)
-    limits = (opened.vocabulary, recipe.data.max_tokens)
-    rows = read_rows([Path(one) for one in recipe.data.rows], *limits)
-    _refuse_other_tokens(rows.rows, opened.added, recipe)
-    held: Sequence[Row] = ()
-    if recipe.data.held:
-        file = read_rows([Path(one) for one in recipe.data.held], *limits)
-        _refuse_shared(rows.rows, file.rows)
-        held = file.rows
-    if accelerator.is_main_process and not (out / MADE_WITH).exists():
-        out.mkdir(parents=True, exist_ok=True)
-        write_json(made_with, out / MADE_WITH)  # only now: what is refused leaves nothing behind
-    accelerator.wait_for_everyone()
     if shards:
-        shard_model(opened.model, accelerator, bind_logps(opened.model))
-    if (
-        not shards
-        and recipe.model.dtype == "auto"
-        and recipe.model.numbers(device) == torch.float32
-    ):
-        tell("computing in float32, because the processor has no instructions for bfloat16")
-    tell(_summary("rows to learn from", rows.rows, rows.too_long))
-    training = Training(opened, rows, settings, accelerator)
-    journal = TrainingJournal(out, f"Training {out.name}")
-    answer = _answering(questions, opened, out) if questions else None
-    progress = training.run(CheckpointFolder(out / CHECKPOINTS), journal, held, tell, answer)
-    if progress.best_loss is not None:
-        tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
-    if recipe.adapter is None and accelerator.is_main_process:
-        shutil.rmtree(out / "model", ignore_errors=True)
-        write_weights(TrainedWeights.of(out), out / "model")
-    accelerator.wait_for_everyone()
-    accelerator.end_training()
+        refuse_other_numbers(accelerator, recipe.model.dtype)
+        if recipe.notebooks is not None:
+            raise TrainerError(
+                "split weights can't answer questions: leave the table [notebooks] out"
+            )
+    questions = _evaluation(recipe.notebooks.evaluate) if recipe.notebooks else None
+    made_with = _made_with(recipe) if accelerator.is_main_process else {}
+    if made_with:
+        _refuse_another(out, made_with)
+    device = torch.device("cpu") if shards else accelerator.device
+    opened = open_model(recipe.model, recipe.adapter, device, recipe.training.seed, recipe.tokens)
+    refuse_changed_logits(opened.model)
+    rows, held = _read_data(recipe, opened)
+    with _claimed(out, made_with):  # only now: what is refused leaves nothing behind
+        accelerator.wait_for_everyone()
+        if shards:
+            shard_model(opened.model, accelerator, bind_logps(opened.model))
+        elif recipe.model.dtype == "auto" and recipe.model.numbers(device) == torch.float32:
+            tell("computing in float32, because the processor has no instructions for bfloat16")
+        tell(_summary("rows to learn from", rows))
+        if held.rows:
+            tell(_summary("held rows", held))
+        training = Training(opened, rows, recipe.training, accelerator)
+        journal = TrainingJournal(out, f"Training {out.name}")
+        answer = _answering(questions, opened, out) if questions else None
+        store = CheckpointFolder(out / CHECKPOINTS)
+        progress = training.run(store, journal, held.rows, tell, answer)
+        if progress.best_loss is not None:
+            tell(f"smallest held loss: {progress.best_loss:.4f} after update {progress.best_step}")
+        if recipe.adapter is None:
+            with one_works(accelerator) as is_it:
+                if is_it:
+                    write_weights(TrainedWeights.of(out), out / _WHOLE_MODEL, replaces=True)
+        accelerator.end_training()
     return progress
 
 
@@ -199,10 +206,44 @@ def _silent(line: str) -> None:
     pass
 
 
+def _read_data(recipe: Recipe, opened: OpenedModel) -> tuple[RowFile, RowFile]:
+    """Return the rows to learn from, and the held ones."""
+    data = recipe.data
+    limits = (opened.vocabulary, data.max_tokens)
+    rows = read_rows([Path(one) for one in data.rows], *limits)
+    held = read_rows([Path(one) for one in data.held], *limits) if data.held else RowFile(())
+    _refuse_shared(rows.rows, held.rows)
+    for file, names in ((rows, data.rows), (held, data.held)):
+        if names and opened.added and not _have_token(file.rows, opened.added):
+            raise TrainerError(
+                f"no row of {', '.join(names)} has a token of the dialect; "
+                f"make the rows with --tokens {recipe.tokens.dialect if recipe.tokens else ''}"
+            )
+    return rows, held
+
+
+def _have_token(rows: Sequence[Row], ids: Sequence[int]) -> bool:
+    return any(np.isin(row.ids, ids).any() for row in rows)
+
+
+@contextmanager
+def _claimed(out: Path, made_with: Mapping[str, Any]) -> Iterator[None]:
+    """Lock the folder of a training that was made with these files; nothing without them."""
+    if not made_with:
+        yield
+        return
+    with folder_lock(out, "training"):
+        _refuse_another(out, made_with)
+        if not (out / MADE_WITH).exists():
+            write_json(made_with, out / MADE_WITH)
+        yield
+
+
 def _made_with(recipe: Recipe) -> dict[str, Any]:
     if not recipe.data.rows:
         raise TrainerError("no rows: name their file with --rows, or as rows under [data]")
     files = {name: Path(name) for name in (*recipe.data.rows, *recipe.data.held)}
+    files |= {f"model/{file.name}": file for file in model_files(recipe.model.base)}
     if (adapter := adapter_file(recipe.model.base)) is not None:
         files["adapter"] = adapter
     plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as JSON reads them back
@@ -213,12 +254,21 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def _refuse_another(folder: Path, made_with: dict[str, Any]) -> None:
-    """Refuse a folder that was started with another recipe or other files."""
+def _refuse_another(folder: Path, made_with: Mapping[str, Any]) -> None:
+    """Refuse a folder that was started with another recipe or other files, or is of another use."""
+    if not (folder / MADE_WITH).exists():
+        if made_with["recipe"]["adapter"] is None and (folder / _WHOLE_MODEL).exists():
+            raise TrainerError(
+                f"{folder / _WHOLE_MODEL} exists already, and the trained model would be written "
+                "there. Choose a new folder."
+            )
+        return
     before = read_made_with(folder)
-    for part in ("recipe", "sha256"):
-        if before.get(part) != made_with[part]:
-            difference = _difference(before.get(part), made_with[part])
+    hashes = before.get("sha256", {})  # those of an older release lack the model's
+    now = {name: one for name, one in made_with["sha256"].items() if name in hashes}
+    for part, mine in (("recipe", made_with["recipe"]), ("sha256", now)):
+        if before.get(part) != mine:
+            difference = _difference(before.get(part), mine)
             raise TrainerError(
                 f"{folder} was started with another {difference}. "
                 "Choose a new folder, or use the original recipe and files."
@@ -249,16 +299,8 @@ def _refuse_shared(rows: Sequence[Row], held: Sequence[Row]) -> None:
         raise TrainerError(f"{len(shared)} held rows are also learned from, such as {shared[0]}")
 
 
-def _refuse_other_tokens(rows: Sequence[Row], added: Sequence[int], recipe: Recipe) -> None:
-    if added and not any(np.isin(row.ids, added).any() for row in rows):
-        raise TrainerError(
-            f"no row of {', '.join(recipe.data.rows)} has a token of the dialect; "
-            f"make the rows with --tokens {recipe.tokens.dialect if recipe.tokens else ''}"
-        )
-
-
-def _summary(what: str, rows: Sequence[Row], too_long: Sequence[str]) -> str:
-    tokens = sum(len(row.ids) for row in rows)
-    learned = sum(len(row.learned) for row in rows)
-    line = f"{len(rows)} {what}: {tokens:,} tokens, {learned:,} of them learned"
-    return f"{line}; {len(too_long)} rows are too long and left out" if too_long else line
+def _summary(what: str, file: RowFile) -> str:
+    tokens = sum(len(row.ids) for row in file.rows)
+    learned = sum(len(row.learned) for row in file.rows)
+    line = f"{len(file)} {what}: {tokens:,} tokens, {learned:,} of them learned"
+    return f"{line}; {len(file.too_long)} too long and left out" if file.too_long else line

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from safetensors import SafetensorError
 
 from training.trainer.checkpoint import CheckpointFolder, read_weights
 from training.trainer.dialect_tokens import TokenSettings
@@ -102,18 +103,23 @@ def read_made_with(out: Path) -> Mapping[str, Any]:
     Raises:
         TrainerError: the folder is not a training.
     """
-    made_with: Mapping[str, Any] = _read(out / MADE_WITH, out)
+    made_with = _read(out / MADE_WITH, out)
+    if not isinstance(made_with, dict) or "recipe" not in made_with:
+        raise TrainerError(f"{out} is no folder of a training: {MADE_WITH} has no recipe")
     return made_with
 
 
-def write_weights(trained: TrainedWeights, folder: Path, *, is_merged: bool = True) -> None:
+def write_weights(
+    trained: TrainedWeights, folder: Path, *, is_merged: bool = True, replaces: bool = False
+) -> None:
     """Write a trained model as a transformers folder, with its tokenizer.
 
     Args:
         trained: the checkpoint.
-        folder: must not exist yet.
+        folder: must not exist yet, unless it is replaced.
         is_merged: whether an adapter becomes part of the weights. Otherwise only the adapter is
             written, in peft's format, with the rows of added tokens.
+        replaces: whether a folder that exists is replaced, once the new one is complete.
 
     Raises:
         TrainerError: the folder exists, the training has no adapter to write alone, or it can't be
@@ -122,18 +128,24 @@ def write_weights(trained: TrainedWeights, folder: Path, *, is_merged: bool = Tr
     """
     if trained.adapter is None and not is_merged:
         raise TrainerError("the training changed all weights, so it has no adapter to export")
-    if folder.exists():
+    if folder.exists() and not replaces:
         raise TrainerError(f"{folder} exists already; name a new folder")
     opened = trained.opened(torch.device("cpu"))
     model = opened.model
     if trained.adapter is not None and is_merged:
         model = model.merge_and_unload()
-    part = folder.with_name(f".{folder.name}.part")
+    part, old = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "old"))
     shutil.rmtree(part, ignore_errors=True)
     try:
         model.save_pretrained(part, **({} if is_merged else {"save_embedding_layers": False}))
         opened.tokenizer.save_pretrained(part)
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
         part.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except SafetensorError as error:
+        raise OSError(f"{folder} can't be written: {error}") from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

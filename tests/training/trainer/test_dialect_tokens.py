@@ -109,7 +109,7 @@ def test_an_adapter_learns_the_rows_of_the_tokens_and_no_others(tied: bool, tmp_
     assert len(weights) - len(rows) == 2 * 7 * 2
     assert [tuple(one.shape) for one in rows.values()] == [(10, 32)] * (1 if tied else 2)
     assert {one.dtype for one in weights.values()} == {torch.float32}
-    assert opened.vocabulary == 512
+    assert opened.vocabulary == 268  # the embedding has 512 rows
 
 
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing`:FutureWarning")  # of peft 0.21
@@ -175,6 +175,31 @@ def test_rows_that_were_made_without_the_tokens_are_refused(
     assert "make the rows with --tokens deepanalyze" in capsys.readouterr().err
     with pytest.raises(TrainerError, match="the dialect 'markdown' has no tokens"):
         TokenSettings("markdown")
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_rows_with_tokens_that_the_recipe_lacks_are_refused(
+    held: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The embedding has spare rows, so such ids would pass and mean nothing."""
+    base = save_tiny(tmp_path / "m")
+    files = {name: tmp_path / f"{name}.jsonl" for name in ("with", "without")}
+    for name, file in files.items():
+        made = ["rows", str(conversations(tmp_path)), "--model", str(base), "--out", str(file)]
+        assert main([*made, *(["--tokens", "deepanalyze"] if name == "with" else [])]) == 0
+    text = RECIPE.format(base=base, adapter=ADAPTER, epochs=1)
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(text.replace(text[text.index("[tokens]") :].split("\n\n")[0], ""))
+    given = ["--rows", str(files["with"])]
+    if held:
+        given = ["--rows", str(files["without"]), "--held", str(files["with"])]
+    assert main(["sft", str(recipe), *given, "--out", str(tmp_path / "out")]) == 1
+    assert "is not in the model's vocabulary of 258" in capsys.readouterr().err
+    if held:  # and the other way round
+        recipe.write_text(text)
+        given = ["--rows", str(files["with"]), "--held", str(files["without"])]
+        assert main(["sft", str(recipe), *given, "--out", str(tmp_path / "out")]) == 1
+        assert "make the rows with --tokens deepanalyze" in capsys.readouterr().err
 
 
 def test_a_stage_goes_on_from_the_weights_of_the_one_before(

@@ -35,7 +35,7 @@ from training.trainer.gguf_adapter import load_adapter, read_adapter, write_adap
 from training.trainer.loop import Training
 from training.trainer.model import AdapterSettings, ModelSettings, open_model
 from training.trainer.recipe import TrainingSettings
-from training.trainer.rows import TrainerError, write_rows
+from training.trainer.rows import Row, TrainerError, write_rows
 
 NAMES = {
     "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
@@ -150,14 +150,15 @@ def test_an_adapter_that_has_learned_nothing_is_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save_tiny(tmp_path / "model", "qwen2")
-    rows = random_rows([30] * 8)
+    rows = [Row(one.id, one.ids % 100, one.mask) for one in random_rows([30] * 8)]
     write_rows(rows[:4], tmp_path / "rows.jsonl")
-    write_rows(rows[4:], tmp_path / "held.jsonl")
+    other = [Row(one.id, one.ids + 150, one.mask) for one in rows[4:]]  # what no row teaches
+    write_rows(other, tmp_path / "held.jsonl")
     (tmp_path / "recipe.toml").write_text(
         f'[model]\nbase = "{tmp_path / "model"}"\ndtype = "float32"\n'
         f'[adapter]\nrank = 4\nalpha = 8\n[data]\nrows = "{tmp_path / "rows.jsonl"}"\n'
         f'held = "{tmp_path / "held.jsonl"}"\n'
-        "[training]\nlearning_rate = 9.0\nepochs = 1\nbatch_rows = 4\nevaluate_every = 1\n"
+        "[training]\nlearning_rate = 0.1\nepochs = 1\nbatch_rows = 4\nevaluate_every = 1\n"
     )
     out = tmp_path / "out"
     assert main(["sft", str(tmp_path / "recipe.toml"), "--out", str(out)]) == 0

@@ -41,7 +41,7 @@ def test_an_adapter_learns_in_float32_on_a_model_that_stays(tmp_path: Path) -> N
     assert len(weights) == 2 * 7 * 2  # layers, linear maps, A and B: the head has none
     assert {one.dtype for one in weights.values()} == {torch.float32}
     assert opened.model.get_input_embeddings().weight.dtype == torch.bfloat16
-    assert opened.vocabulary == 512
+    assert opened.vocabulary == 258  # the embedding has 512 rows
     assert opened.can_pack
 
 
@@ -228,6 +228,8 @@ def test_a_training_begins_with_the_adapter_of_its_base(tmp_path: Path) -> None:
     with pytest.raises(TrainerError, match=r"add the table \[adapter\]"):
         logits(name, None)
     assert given_adapter(name) == settings
+    tenth = write_adapter_file(tmp_path / "t.gguf", tensors[1], {"adapter.lora.alpha": 0.1})
+    logits(name_with_adapter(str(base), tenth), AdapterSettings(4, 0.1))  # the file has float32
     assert given_adapter(str(base)) is None
 
     llama = write_adapter_file(tmp_path / "q.gguf", tensors[1], {"general.architecture": "qwen2"})

@@ -213,6 +213,23 @@ def test_a_template_that_changes_a_turn_is_refused() -> None:
         row_of(messages, tokenizer, "q")
 
 
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('["messages"]', "line 1: not a JSON object"),
+        ('{"messages": [{"role": "tool", "content": "x"}]}', "line 1: no tool here"),
+    ],
+)
+def test_a_line_that_is_no_conversation_is_named(line: str, problem: str, tmp_path: Path) -> None:
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template = (
+        "{% if messages[0].role == 'tool' %}{{ raise_exception('no tool here') }}{% endif %}"
+    )
+    (tmp_path / "c.jsonl").write_text(line.replace("]}", ', {"role": "assistant"}]}'))
+    with pytest.raises(TrainerError, match=problem):
+        read_conversations(tmp_path / "c.jsonl", tokenizer)
+
+
 def _one_line(file: Path, messages: list[dict[str, Any]]) -> Path:
     file.write_text(json.dumps({"id": "q", "messages": messages}))
     return file

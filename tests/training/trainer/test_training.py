@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
 import sys
+import weakref
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,14 +21,16 @@ from accelerate import Accelerator
 
 from tests.training.trainer.tiny import adapted, launch, random_rows, save_tiny, tiny_model
 from tests.waiting import wait_until
+from training.durable.folder import folder_lock
 from training.train import main
+from training.trainer.batch import Pack
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
 from training.trainer.model import ModelSettings, open_model
+from training.trainer.processes import refuse_other_numbers, shard_model, wants_shards
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, TrainerError, write_rows
-from training.trainer.sharding import shard_model, wants_shards
 
 CHECKOUT = Path(__file__).parents[3]
 SPLIT = str(CHECKOUT / "training" / "recipes" / "accelerate-fsdp2.yaml")
@@ -140,6 +146,111 @@ def test_a_resume_with_other_rows_or_another_recipe_is_refused(
     assert "started with another" in capsys.readouterr().err
 
 
+def test_a_changed_model_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe = files / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("epochs = 3", "epochs = 1"))
+    assert main(arguments(files, "out")) == 0
+    kept = json.loads((files / "out" / "run.json").read_text())
+    tiny_model(dtype=torch.float32, seed=1).save_pretrained(files / "model")
+    assert main(arguments(files, "out")) == 1
+    assert "was started with another model/model.safetensors ('" in capsys.readouterr().err
+    older = {name: one for name, one in kept["sha256"].items() if not name.startswith("model/")}
+    (files / "out" / "run.json").write_text(json.dumps(kept | {"sha256": older}))
+    assert main(arguments(files, "out")) == 0  # an older release kept no hash of the model
+
+
+def test_a_second_training_waits_for_no_folder_that_one_is_at_work_in(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "out").mkdir()
+    with folder_lock(files / "out", "training"):
+        assert main(arguments(files, "out")) == 1
+    assert "Another training is at work in" in capsys.readouterr().err
+    assert {one.name for one in (files / "out").iterdir()} == {"run.lock"}
+
+
+def test_the_folder_of_the_base_is_never_that_of_the_trained_model(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = files / "recipe.toml"
+    without = recipe.read_text().replace("[adapter]\nrank = 4\nalpha = 8\ndropout = 0.1\n", "")
+    recipe.write_text(without.replace("epochs = 3", "epochs = 1"))
+    before = (files / "model" / "model.safetensors").read_bytes()
+    assert main(arguments(files, "")) == 1
+    assert "model exists already, and the trained model would be" in capsys.readouterr().err
+    assert (files / "model" / "model.safetensors").read_bytes() == before
+    assert not (files / "run.json").exists()
+    assert main(arguments(files, "out")) == 0
+    assert main(arguments(files, "out")) == 0  # the model is replaced by the same one
+    assert (files / "out" / "model" / "model.safetensors").read_bytes() != before
+    assert not list((files / "out").glob(".*"))
+
+
+@pytest.mark.parametrize("adapter", [True, False])
+def test_a_full_disk_is_told_and_leaves_what_was_there(
+    files: Path, adapter: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The limit on a file's size stands for the disk: the libraries' errors are the same."""
+    recipe = files / "recipe.toml"
+    text = recipe.read_text().replace("epochs = 3", "epochs = 1")
+    if not adapter:
+        text = text.replace("[adapter]\nrank = 4\nalpha = 8\ndropout = 0.1\n", "")
+    recipe.write_text(text)
+    assert main(arguments(files, "whole")) == 0
+    written = [*(files / "whole").rglob("*.safetensors"), *(files / "whole").rglob("optimizer.pt")]
+    for size in sorted({one.stat().st_size for one in written}):
+        out = f"out-{size}"
+        old = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1000, old[1]))
+        try:
+            assert main(arguments(files, out)) == 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+        told = capsys.readouterr().err.splitlines()[-1]
+        assert told.startswith("error: ")
+        assert out in told
+        assert not list((files / out).rglob(".*.part"))
+        assert main(arguments(files, out)) == 0
+        assert losses(files / out) == losses(files / "whole")
+
+
+@pytest.mark.parametrize(
+    ("setting", "problem"),
+    [
+        ("seed = -1", "seed = -1 is not at least 0"),
+        ("weight_decay = -0.1", "weight_decay = -0.1 is not at least 0"),
+        ("weight_decay = nan", "weight_decay = nan is not at least 0"),
+    ],
+)
+def test_a_setting_that_no_training_can_have_is_refused(
+    setting: str, problem: str, files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = files / "recipe.toml"
+    recipe.write_text(recipe.read_text() + setting)
+    assert main(arguments(files, "out")) == 1
+    assert problem in capsys.readouterr().err
+
+
+def test_held_rows_that_are_too_long_are_told(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_rows(random_rows([40, 400], seed=4), files / "held.jsonl")
+    recipe = files / "recipe.toml"
+    text = recipe.read_text().replace("epochs = 3", "epochs = 1")
+    recipe.write_text(f"{text}[data]\nmax_tokens = 100\n")
+    assert main(arguments(files, "out")) == 0
+    assert "1 held rows: 40 tokens" in (told := capsys.readouterr().out)
+    assert "1 too long and left out" in told
+
+
+def test_a_folder_of_an_evaluation_is_no_training(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "run.json").write_text('{"suite": "dabench"}')
+    assert main(["export", str(files), "--out", str(files / "a.gguf")]) == 1
+    assert "is no folder of a training: run.json has no recipe" in capsys.readouterr().err
+
+
 def test_held_rows_that_are_also_learned_from_are_refused(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +360,28 @@ def test_a_held_loss_is_that_of_the_rows_and_has_no_dropout(tmp_path: Path) -> N
     )
 
 
+def test_one_mask_of_a_pack_is_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of 32,768 tokens beside another one needs a mask of a gigabyte."""
+    masks: list[weakref.ref[torch.Tensor]] = []
+    made = Pack.attention_mask
+
+    def counted(pack: Pack) -> torch.Tensor | None:
+        assert not any(one() is not None for one in masks)
+        mask = made(pack)
+        assert mask is not None
+        masks.append(weakref.ref(mask))
+        return mask
+
+    monkeypatch.setattr(Pack, "attention_mask", counted)
+    settings = TrainingSettings(learning_rate=0.01, pack_tokens=90)
+    rows = random_rows([30] * 12)
+    opened = adapted(tiny_model(dtype=torch.float32))
+    training = Training(opened, rows, settings, Accelerator(cpu=True))
+    training.held_loss(rows)
+    training.update(rows, 0.01)
+    assert len(masks) == 8
+
+
 def test_an_infinite_gradient_stops_the_training_before_it_changes_a_weight(tmp_path: Path) -> None:
     opened = adapted(tiny_model(dtype=torch.float32))
     training = Training(
@@ -272,7 +405,7 @@ from training.trainer.losses import bind_logps
 from training.trainer.loop import Training
 from training.trainer.model import OpenedModel
 from training.trainer.recipe import TrainingSettings
-from training.trainer.sharding import shard_model, wants_shards, whole_state
+from training.trainer.processes import shard_model, wants_shards, whole_state
 
 def learned(kind, out, accelerator):
     os.environ["ACCELERATE_USE_FSDP"] = str(kind.endswith("sharded"))
@@ -366,6 +499,26 @@ def test_the_command_trains_split_weights_and_goes_on_unsplit(files: Path) -> No
     assert [one[2] for one in again] == pytest.approx([one[2] for one in both], rel=1e-4)
     names = {one.name for one in (files / "both" / "model").iterdir()}
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+
+
+@pytest.mark.parametrize(
+    ("dtype", "launched", "problem"),
+    [
+        ("bfloat16", "no", "dtype = 'bfloat16', but split weights compute as they are launched"),
+        ("float32", "bf16", "dtype = 'float32', but split weights compute as they are launched"),
+        ("auto", "fp16", "mixed_precision fp16 is not supported"),
+        ("auto", "bf16", ""),
+        ("auto", "no", ""),
+        ("bfloat16", "bf16", ""),
+        ("float64", "no", ""),
+    ],
+)
+def test_split_weights_compute_in_the_numbers_of_the_launch(
+    dtype: str, launched: str, problem: str
+) -> None:
+    accelerator = SimpleNamespace(mixed_precision=launched)
+    with pytest.raises(TrainerError, match=problem) if problem else nullcontext():
+        refuse_other_numbers(accelerator, dtype)
 
 
 @pytest.mark.filterwarnings("ignore")  # accelerate's, of the first version

@@ -19,6 +19,8 @@ from training.trainer.model import AdapterSettings, OpenedModel, with_adapter
 from training.trainer.rows import Row
 
 VOCABULARY = 512
+TOKENS = 258
+"""Ids of the tokenizer; the model's other rows are spare."""
 CHATML = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n"
     "{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -102,10 +104,10 @@ def random_rows(
 ) -> list[Row]:
     """Returns rows of random ids; all begin with the same `shared` ones, and learn about half."""
     random = np.random.default_rng(seed)
-    prefix = random.integers(0, VOCABULARY, shared)
+    prefix = random.integers(0, TOKENS, shared)
     rows = []
     for number, length in enumerate(lengths):
-        ids = np.concatenate([prefix, random.integers(0, VOCABULARY, length)])
+        ids = np.concatenate([prefix, random.integers(0, TOKENS, length)])
         mask = np.concatenate([np.zeros(shared, bool), random.random(length) < 0.5])
         mask[0], mask[-1] = False, True
         rows.append(Row(f"r{number}", ids, mask, weights[number] if weights else 1.0))

@@ -1,4 +1,6 @@
-"""Weights split over processes, for a model that is larger than one GPU (FSDP2).
+"""Several processes: one that works for all, and weights split over them (FSDP2).
+
+Split weights are for a model that is larger than one GPU:
 
     accelerate launch --config_file training/recipes/accelerate-fsdp2.yaml -m training.train sft …
 
@@ -14,10 +16,13 @@ processes, or unsplit.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, Final
 
 import torch
+import torch.distributed as dist
 from accelerate import Accelerator, FullyShardedDataParallelPlugin
 from accelerate.utils import str_to_bool
 from torch.distributed.device_mesh import init_device_mesh
@@ -32,13 +37,58 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 
 from training.trainer.rows import TrainerError
 
-__all__ = ["is_sharded", "place_state", "place_whole", "shard_model", "wants_shards", "whole_state"]
+__all__ = [
+    "is_sharded",
+    "one_works",
+    "place_state",
+    "place_whole",
+    "refuse_other_numbers",
+    "shard_model",
+    "wants_shards",
+    "whole_state",
+]
+
+_LONGEST_WAIT: Final = timedelta(days=2)
+
+
+@contextmanager
+def one_works(accelerator: Accelerator) -> Iterator[bool]:
+    """Let one process work while the others wait for its end, longer than PyTorch's own minutes.
+
+    Every process must enter the context. Its value is whether this process is the one.
+    """
+    several = accelerator.num_processes > 1
+    waiting = dist.new_group(timeout=_LONGEST_WAIT, backend="gloo") if several else None
+    yield bool(accelerator.is_main_process)
+    if waiting is not None:
+        dist.barrier(waiting)
+        dist.destroy_process_group(waiting)
 
 
 def wants_shards(accelerator: Accelerator) -> bool:
     """Return whether the processes were launched with an FSDP configuration."""
     asked = os.environ.get("ACCELERATE_USE_FSDP", "false")
     return accelerator.num_processes > 1 and bool(str_to_bool(asked))
+
+
+def refuse_other_numbers(accelerator: Accelerator, dtype: str) -> None:
+    """Refuse numbers in which split weights would not compute.
+
+    Args:
+        accelerator: with the settings that `accelerate launch` was given.
+        dtype: of the recipe.
+
+    Raises:
+        TrainerError: the launch says other numbers than the recipe, or float16.
+    """
+    mixed = accelerator.mixed_precision
+    if mixed not in ("no", "bf16"):
+        raise TrainerError(f"mixed_precision {mixed} is not supported: launch with bf16 or no")
+    if dtype != "auto" and (dtype == "bfloat16") != (mixed == "bf16"):
+        raise TrainerError(
+            f"dtype = {dtype!r}, but split weights compute as they are launched, with "
+            f"mixed_precision {mixed}. Change one of them, or leave dtype out."
+        )
 
 
 def shard_model(model: Any, accelerator: Accelerator, method: str) -> None:
