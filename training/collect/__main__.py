@@ -15,7 +15,8 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from itertools import chain
+from dataclasses import replace
+from itertools import accumulate, chain
 from pathlib import Path
 
 from dm_jupyter.config import model_choice
@@ -46,6 +47,7 @@ from training.collect.selecting import (
     shortest_of_equals,
 )
 from training.collect.wording import in_words
+from training.durable.budget import BudgetMeter, metered
 from training.durable.folder import folder_lock
 from training.evaluate import evaluation_pool, run_evaluation
 from training.evaluation.arguments import (
@@ -54,6 +56,7 @@ from training.evaluation.arguments import (
     number_between,
     positive,
 )
+from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
 from training.export.replay import open_replays
 from training.records.records import RecordLog
 from training.suites.registry import find_suite
@@ -65,6 +68,14 @@ _RUNS = "runs"
 _RECORDS = "records.jsonl"
 _FOLDERS = re.compile(r"(?<![\w:/])/(?:[^/]+/)+")
 """Folders before the last name of an absolute path."""
+_QUESTIONS: Mapping[str, str] = {
+    "suite": "suite",
+    "split": "split",
+    "questions": "content of the questions or labels",
+}
+"""What must be the same for a verdict to hold here, by the field of a run's manifest."""
+_OF_OUT = "Give the suite and the --split of these runs, as it was, or choose another --out."
+_OF_ALSO = "Leave it out of --also, or give the suite and the --split of these runs."
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,10 +122,13 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
     items = {item.task.id: item for item in suite.load(arguments.split)}
     drawn = draw(list(items.values()), arguments.limit, arguments.seed, arguments.levels)
     _refuse_unlicensed(drawn, arguments)
+    questions = fingerprint_of(list(items.values()))
+    mine = {"suite": suite.name, "split": arguments.split.resolve().name, "questions": questions}
     folders = [_folder_of(folder) for folder in arguments.also]
+    sources = [_source(folder) for folder in folders]
+    _refuse_other_questions(sources, mine, _OF_ALSO)
     with folder_lock(out, "collection"):
-        # Else the same model would repeat the pooled tries, seed by seed.
-        evaluation.tries_before = sum(map(_tries, folders))
+        evaluation.tries_before = _tries_before(sources)
         if arguments.unsolved:
             evaluation.leave_out = _solved(folders)
             if all(item.task.id in evaluation.leave_out for item in drawn):
@@ -123,10 +137,13 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
             await run_evaluation(evaluation)
         if (out / _RUNS / _RECORDS).exists():
             folders.insert(0, out / _RUNS)
+            sources.insert(0, _source(out / _RUNS))
+            _refuse_other_questions(sources[:1], mine, _OF_OUT)
         if not folders:
             raise UsageError(f"{out} holds no runs yet: leave --no-draw out, or add --also")
         funnel = Funnel()
-        sources, runs = await _examined(folders, items, arguments.dialects, funnel)
+        sources = _numbered(sources)
+        runs = await _examined(sources, items, arguments.dialects, funnel)
         log, at_once = out / "replays.jsonl", arguments.at_once
         replayed, variants = ReplayedRuns([], []), list[CollectedRun]()
         async with AsyncExitStack() as stack:
@@ -136,11 +153,13 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
                 replays = await stack.enter_async_context(opened)
                 replayed = await replayed_runs(runs, replays, log, at_once)
             faults = list(replayed.faults)
+            funnel.timed_out = replayed.timed_out
             balance = _balanced(replayed, arguments, funnel)
             added = await _variants(balance.runs, folders, arguments)
             for runs in added:
                 again = await replayed_runs(runs, replays, log, at_once)
                 faults += again.faults
+                funnel.timed_out += again.timed_out
                 variants += again.same
         held = held_ids(balance.runs, arguments.held_share, arguments.seed)
         selection = Selection(balance, held, variants)
@@ -150,9 +169,29 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
     return len(faults)
 
 
-def _tries(folder: Path) -> int:
-    """Return the largest number of tries at a question in an evaluation."""
-    return max((record.trial + 1 for record in RecordLog(folder / _RECORDS).each()), default=0)
+def _source(folder: Path) -> CollectedEvaluation:
+    """Return an evaluation as a source, with the largest number of its tries at a question."""
+    log = RecordLog(folder / _RECORDS)
+    return read_source(folder, 0, max((record.trial + 1 for record in log.each()), default=0))
+
+
+def _numbered(sources: Sequence[CollectedEvaluation]) -> list[CollectedEvaluation]:
+    """Return the sources with their tries numbered on from one to the next."""
+    firsts = accumulate((one.tries for one in sources), initial=0)
+    return [replace(one, first_trial=first) for one, first in zip(sources, firsts, strict=False)]
+
+
+def _tries_before(pooled: Sequence[CollectedEvaluation]) -> int:
+    """Return how many tries have the seeds before those of this collection.
+
+    Otherwise the same model would repeat the pooled tries, seed by seed. An evaluation that pooled
+    others began with the seeds after theirs, also if only its own tries are pooled here.
+    """
+    ends = [sum(one.tries for one in pooled)]
+    for one in pooled:
+        seed = int(one.manifest.get("settings", {}).get("seed", 0))
+        ends.append(seed // SEEDS_A_TRIAL + one.tries)
+    return max(ends)
 
 
 def _solved(folders: Sequence[Path]) -> set[str]:
@@ -182,37 +221,49 @@ def _folder_of(also: Path) -> Path:
 
 
 async def _examined(
-    folders: Sequence[Path],
+    sources: Sequence[CollectedEvaluation],
     items: Mapping[str, Sample],
     dialects: Sequence[str],
     funnel: Funnel,
-) -> tuple[list[CollectedEvaluation], list[CollectedRun]]:
-    """Return the evaluations, and their runs that meet every condition but the replay."""
-    sources: list[CollectedEvaluation] = []
+) -> list[CollectedRun]:
+    """Return the runs of evaluations that meet every condition but the replay."""
     runs: list[CollectedRun] = []
-    first_trial = 0
-    for folder in folders:
-        for record in RecordLog(folder / _RECORDS).each():
+    for source in sources:
+        for record in RecordLog(source.run / _RECORDS).each():
             item = items.get(record.id)
             if item is None:
-                raise UsageError(f"{folder} has runs at {record.id}, which the split lacks")
-            run = await examine(record, item, folder, first_trial, dialects, funnel)
+                raise UsageError(f"{source.run} has runs at {record.id}, which the split lacks")
+            run = await examine(record, item, source.run, source.first_trial, dialects, funnel)
             runs += [run] if run is not None else []
-        tries = _tries(folder)
-        sources.append(read_source(folder, first_trial, tries))
-        _refuse_other_questions(sources[0], sources[-1])
-        first_trial += tries
-    return sources, runs
+    return runs
 
 
-def _refuse_other_questions(own: CollectedEvaluation, other: CollectedEvaluation) -> None:
-    for name in ("suite", "questions"):
-        mine, theirs = own.manifest.get(name), other.manifest.get(name)
-        if mine and theirs and mine != theirs:
-            raise UsageError(
-                f"{other.run} contains runs of another split ({name} {theirs} there, {mine} here). "
-                "Only runs on the same questions can be pooled."
+def _refuse_other_questions(
+    sources: Sequence[CollectedEvaluation], mine: Mapping[str, str], way_out: str
+) -> None:
+    """Raise if runs are on other questions than these; a field that they lack counts as equal.
+
+    Args:
+        sources: with their manifests, those of older releases without some fields.
+        mine: suite, split, and hash of its questions and labels.
+        way_out: ends the message.
+
+    Raises:
+        UsageError: a field differs.
+    """
+    for source in sources:
+        if not source.manifest:
+            _say(
+                f"{source.run} contains runs but no run.json, so their questions can't be compared "
+                "with the split's. Copy run.json along with the records if you can."
             )
+        for name, value in mine.items():
+            theirs = source.manifest.get(name) or value
+            if theirs != value:
+                raise UsageError(
+                    f"{source.run} holds runs on another {_QUESTIONS[name]} ({theirs!r} there, "
+                    f"{value!r} now). {way_out}"
+                )
 
 
 async def _variants(
@@ -228,8 +279,12 @@ async def _variants(
         given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
         opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
         replies, dialects = arguments.out / "replies", arguments.dialects
+        price = tuple(arguments.price) if arguments.price else None
         async with opening as policy:
-            added.append(await in_words(runs, policy, replies, dialects, arguments.at_once))
+            with BudgetMeter(arguments.out / _RUNS, arguments.budget, price) as meter:
+                meter.load(salvages=arguments.salvage)
+                model = metered(policy, meter)
+                added.append(await in_words(runs, model, replies, dialects, arguments.at_once))
     return added
 
 

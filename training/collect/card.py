@@ -161,7 +161,15 @@ def _licence_lines(licences: Mapping[str, int]) -> list[str]:
 
 def _funnel_lines(funnel: Funnel) -> list[str]:
     rows = [(stage, funnel.total(stage), meaning) for stage, meaning in STAGES.items()]
-    return _table(("stage", "runs", "condition"), rows)
+    lines = _table(("stage", "runs", "condition"), rows)
+    if funnel.timed_out:
+        lines += [
+            "",
+            f"Timed out: {funnel.timed_out}. A cell of such a run ran out of time in its replay, "
+            "which the recorded one did not. The run is left out, and the same command replays it "
+            "again.",
+        ]
+    return lines
 
 
 def _category_lines(funnel: Funnel) -> list[str]:

@@ -108,6 +108,8 @@ class Funnel:
     counts: dict[str, Counter[str]] = field(
         default_factory=lambda: {stage: Counter() for stage in STAGES}
     )
+    timed_out: int = 0
+    """Number of replays in which a cell ran out of time; those of variants count too."""
 
     def count(self, stage: str, category: str) -> None:
         """Count one run that met a condition."""

@@ -17,7 +17,7 @@ from training.durable.log import DurableLog
 from training.durable.progress import WorkProgress
 from training.evaluation.scoring import ScoringError
 from training.export.exporting import Export
-from training.export.replay import Replays
+from training.export.replay import Replays, ReplayTimeoutError
 
 __all__ = ["ReplayedRuns", "replayed_runs"]
 
@@ -50,6 +50,8 @@ class ReplayedRuns:
     """Runs whose replay gave the same outputs and answer, in their order."""
     faults: list[str]
     """Why a run could not be replayed, one line each; the same command tries it again."""
+    timed_out: int = 0
+    """Number of the faults in which a cell ran out of time."""
 
 
 async def replayed_runs(
@@ -71,13 +73,16 @@ async def replayed_runs(
     memory = _Memory(log)
     same: dict[tuple[str, int], CollectedRun] = {}
     faults: list[str] = []
+    timed_out = 0
 
     async def replay(run: CollectedRun) -> None:
+        nonlocal timed_out
         name = f"{run.record.id} #{run.trial + 1}"
         try:
             found = await memory.difference(run, replays)
-        except (DataFileError, SandboxError, ScoringError) as fault:
+        except (DataFileError, SandboxError, ScoringError, ReplayTimeoutError) as fault:
             found = str(fault)
+            timed_out += isinstance(fault, ReplayTimeoutError)
             faults.append(f"{name}: {fault}")
         if not found:
             same[run.key] = run
@@ -86,7 +91,7 @@ async def replayed_runs(
     with WorkProgress("replays") as progress:
         progress.begin(len(runs), 0)
         await each_at_once(runs, at_once, replay)
-    return ReplayedRuns([run for run in runs if run.key in same], faults)
+    return ReplayedRuns([run for run in runs if run.key in same], faults, timed_out)
 
 
 class _Memory:

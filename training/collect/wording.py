@@ -63,6 +63,7 @@ async def in_words(
 
     Raises:
         JudgeUnreachableError: the model can't be asked, or its replies can't be kept.
+        BudgetSpentError: the policy is metered, and its budget is spent.
     """
     first = list({run.record.id: run for run in reversed(list(runs))}.values())[::-1]
     model = AskedModel(policy, replies, _MAX_TOKENS)

@@ -92,7 +92,7 @@ def kept_manifest(
     Args:
         path: a JSON object.
         mine: the expected manifest.
-        may_change: fields that may differ.
+        may_change: fields that may differ; `settings.seed` is the field `seed` of `settings`.
 
     Raises:
         ManifestError: a field differs, or the file can't be read.
@@ -104,9 +104,18 @@ def kept_manifest(
     except (ValueError, TypeError, OSError) as error:
         raise ManifestError(f"{path} can't be read ({error}); choose another --out") from error
     for name, value in mine.items():
-        if name not in may_change and theirs.get(name, value) != value:
+        if name in may_change or name not in theirs:
+            continue
+        if _fixed(name, theirs[name], may_change) != _fixed(name, value, may_change):
             raise ManifestError(
                 f"{path.parent} holds a run with another {name}: {theirs[name]!r} there, "
                 f"{value!r} now. Choose another --out, or give the same options to go on."
             )
     return theirs
+
+
+def _fixed(name: str, value: Any, may_change: Collection[str]) -> Any:
+    """Return the value of a field without its own fields that may differ."""
+    if not isinstance(value, Mapping):
+        return value
+    return {key: one for key, one in value.items() if f"{name}.{key}" not in may_change}

@@ -29,8 +29,13 @@ __all__ = [
     "versions",
 ]
 
-_MAY_CHANGE = frozenset({"git", "versions", "limit", "levels", "trials", "data"})
-"""Fields that may differ: a run may resume with more questions or attempts, or elsewhere."""
+_MAY_CHANGE = frozenset(
+    {"git", "versions", "limit", "levels", "trials", "data", "settings.context_tokens"}
+)
+"""Fields that may differ: a run may resume with more questions or attempts, or elsewhere.
+
+No option sets the length of the context. It is what the endpoint is known to have at the start.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,7 @@ __all__ = [
     "ResumeState",
     "SuiteError",
     "evaluate",
+    "fingerprint_of",
     "item_folder",
     "outcome_of",
     "resume_state_of",
@@ -172,14 +173,19 @@ def resume_state_of(options: EvalOptions) -> ResumeState:
     done = {record.key: record for record in found if record.key in wanted}
     others = sum(record.key not in wanted for record in found)
     data = hash_data(drawn, options.split, known_hashes(options.out))
-    return ResumeState(tries, done, others, _fingerprint(items), data, salvaged)
+    return ResumeState(tries, done, others, fingerprint_of(items), data, salvaged)
 
 
 def _keys(tries: Iterable[tuple[Sample, int]]) -> set[tuple[str, int]]:
     return {(item.task.id, trial) for item, trial in tries}
 
 
-def _fingerprint(items: Sequence[Sample]) -> str:
+def fingerprint_of(items: Sequence[Sample]) -> str:
+    """Return the first 12 hex digits of the sha256 of a split's questions and labels.
+
+    Args:
+        items: the whole split, in its order.
+    """
     asked = [
         (one.task.id, one.task.question, one.task.constraints, one.task.answer_format, one.label)
         for one in items

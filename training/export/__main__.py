@@ -37,7 +37,7 @@ from training.evaluation.arguments import positive
 from training.evaluation.scoring import ScoringError
 from training.export.conversation import conversation
 from training.export.exporting import Export, export
-from training.export.replay import Replays, open_replays
+from training.export.replay import Replays, ReplayTimeoutError, open_replays
 from training.records.records import EvalRecord, read_run
 from training.suites.registry import find_suite
 
@@ -132,7 +132,7 @@ async def _replayed(row: _Row, replays: Replays, run: Path) -> _Row:
         return row
     try:
         problem = await replays.difference(row.record, row.exported, run)
-    except (DataFileError, SandboxError, ScoringError) as fault:
+    except (DataFileError, SandboxError, ScoringError, ReplayTimeoutError) as fault:
         problem = f"fault: {fault}"
     return replace(row, problem=problem)
 

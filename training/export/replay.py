@@ -14,7 +14,9 @@ from pathlib import Path
 
 from dm_jupyter.agent.candidates import Agree, Candidate
 from dm_jupyter.agent.rollout import Pool, RolloutContext
+from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.core.trajectory import Trajectory
+from kernel_sandbox.types import CellStatus
 from training.durable.data_files import DataFinder
 from training.evaluation.repeated import cell_difference, recorded_files
 from training.evaluation.run import item_folder, outcome_of
@@ -23,10 +25,14 @@ from training.export.exporting import Export, ScriptedRun, begun
 from training.records.records import EvalRecord
 from training.suites.suite import Sample, Suite
 
-__all__ = ["Replayed", "Replays", "open_replays", "replay"]
+__all__ = ["ReplayTimeoutError", "Replayed", "Replays", "open_replays", "replay"]
 
 _SCORE_SECONDS = 60.0
 _MOST_NAMED = 3
+
+
+class ReplayTimeoutError(DmJupyterError):
+    """A cell ran out of time in a replay only, so the machine may have been too slow for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,7 @@ async def replay(
 
     Raises:
         SandboxError: no cell can be run, or a file can't be used.
+        ReplayTimeoutError: a cell ran out of time, before any difference.
     """
     told = exported.trajectory
     start = begun(told, told.dialect)
@@ -106,6 +113,7 @@ class Replays:
             DataFileError: a data file is missing, or has another content.
             SandboxError: no cell can be run.
             ScoringError: the answers could not be compared.
+            ReplayTimeoutError: a cell ran out of time, before any difference.
         """
         item = self.items.get(record.id)
         if item is None:
@@ -166,12 +174,23 @@ def _lost_files(folder: Path, again: Path) -> list[str]:
 
 
 def _difference(before: Trajectory, after: Trajectory) -> str:
-    """Describe the first step that differs; empty if none does."""
+    """Describe the first step that differs; empty if none does.
+
+    Raises:
+        ReplayTimeoutError: that step only ran out of time.
+    """
     for at, (one, other) in enumerate(zip(before.steps, after.steps, strict=False), 1):
         if one.result is None or other.result is None:
             if one.result is not other.result:
                 return f"turn {at} was another action"
             continue
+        if (
+            other.result.status is CellStatus.TIMEOUT
+            and one.result.status is not other.result.status
+        ):
+            raise ReplayTimeoutError(
+                f"the cell of turn {at} ran out of time, which the recorded one did not"
+            )
         if difference := cell_difference(at, one.result, other.result):
             return difference
     if after.turns < before.turns:

@@ -34,6 +34,7 @@ from dm_jupyter.core.errors import (
     PolicyError,
 )
 from dm_jupyter.models.protocols import Policy, SampleRequest
+from training.durable.budget import BudgetSpentError
 from training.prompts import load_prompt
 
 __all__ = [
@@ -114,6 +115,7 @@ class AskedModel:
         Raises:
             JudgeError: the model can't be asked, its replies are unusable twice, or the reply
                 can't be cached.
+            BudgetSpentError: the policy is metered, and its budget is spent.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.
         """
@@ -177,6 +179,8 @@ class AskedModel:
     async def _sampled(self, request: SampleRequest) -> str:
         try:
             return (await self._policy.sample(request, lambda _: None)).text
+        except BudgetSpentError:
+            raise
         except PolicyError as error:
             kind = JudgeUnreachableError if _concerns_all(error) else JudgeError
             raise kind(f"the judge can't be asked: {error}") from error

@@ -19,11 +19,15 @@ import pytest
 
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
+from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
 from training.collect.__main__ import _command, main
 from training.collect.dataset import DatasetFile, write_collection
-from training.evaluation.run import SEEDS_A_TRIAL
+from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
+from training.export.replay import Replays, ReplayTimeoutError
+from training.records.records import EvalRecord
+from training.suites.registry import find_suite
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 HAS_TRAINER = importlib.util.find_spec("torch") is not None
@@ -138,15 +142,51 @@ def test_a_collection_keeps_what_is_right_and_repeats_nothing(
     assert "4 to 6" in (dataset / "card.md").read_text()
     _check_pooled(split, earlier, monkeypatch)
 
-    # The failed cell of one try before the right run of another, and each row in one dialect.
+    _check_added(split, out, model, monkeypatch, capsys)
+
+
+def _check_added(
+    split: Path,
+    out: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The failed cell of one try before the right run of another, and each row in one dialect."""
+    dataset, calls, spent = out / "dataset", len(model.bodies), _spent(out)
     adding = words(split, out, "--no-draw", "--corrections", "--in-words", "--dialect", "markdown",
                    "--one-dialect", "--policy", "scripted", "--base-url")  # fmt: skip
+    _check_budget([*adding, model.base_url], out, model, monkeypatch, capsys)
     assert collect(monkeypatch, [*adding, model.base_url]) == 0
     assert len(model.bodies) == calls + 8
     _check_variants(dataset)
     assert collect(monkeypatch, [*adding, model.base_url]) == 0
     assert len(model.bodies) == calls + 10  # only the refused reply is asked for again
+    assert _spent(out) == spent + 10
     _check_unreachable(dataset, [*adding, "http://127.0.0.1:9/v1"], monkeypatch, capsys)
+
+
+def _check_budget(
+    command: Sequence[str],
+    out: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Answers in words spend the budget of the draws, and none is asked for once it is spent."""
+    calls, spent = len(model.bodies), _spent(out)
+    card = (out / "dataset" / "card.md").read_text()
+    capsys.readouterr()
+    assert collect(monkeypatch, [*command, "--budget", f"calls={spent}"]) == 1
+    said = capsys.readouterr().err
+    assert f"collect: the budget of {spent} calls is used up" in said
+    assert "give the same command with a larger --budget" in said
+    assert len(model.bodies) == calls
+    assert (out / "dataset" / "card.md").read_text() == card
+
+
+def _spent(out: Path) -> int:
+    return sum(row["calls"] for row in rows(out / "runs" / "spent.jsonl"))
 
 
 def _check_unreachable(
@@ -281,7 +321,9 @@ def test_a_wrong_option_ends_the_command_before_it_begins(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("first", [0, 1])
 def test_questions_with_a_right_run_are_not_drawn_again(
+    first: int,
     split: Path,
     tmp_path: Path,
     model: ScriptedRuns,
@@ -292,12 +334,15 @@ def test_questions_with_a_right_run_are_not_drawn_again(
     right = ("q0", "q2", "q3", "q5")
     tries = [tried(name, name in right, trajectory=unanswered) for name in ("q1", *right)]
     write_run(earlier, tries)
+    settings = {"seed": first * SEEDS_A_TRIAL}  # above 0 if it pooled the tries of another run
+    (earlier / "run.json").write_text(json.dumps({"settings": settings}))
     command = words(split, tmp_path / "out", *drawing(model, tries=1),
                     "--also", str(earlier), "--unsolved")  # fmt: skip
     assert collect(monkeypatch, command) == 1
     assert {_number(one) for one in model.asked()} == {1, 4}
-    # The earlier runs were the first tries, so these have the seeds of the second.
-    assert {body["seed"] // SEEDS_A_TRIAL for body in model.bodies if "seed" in body} == {1}
+    # Each earlier run was one try, so these have the seeds of the next.
+    seeds = {body["seed"] // SEEDS_A_TRIAL for body in model.bodies if "seed" in body}
+    assert seeds == {first + 1}
     assert "no run met all conditions" in capsys.readouterr().err
     solved = write_run(tmp_path / "solved", [tried(f"q{number}", True) for number in range(6)])
     assert collect(monkeypatch, [*command, "--also", str(solved)]) == 1
@@ -349,25 +394,122 @@ def test_runs_that_can_not_be_used_are_named(
     assert "has runs at elsewhere, which the split lacks" in capsys.readouterr().err
 
 
-def test_runs_at_other_questions_are_not_pooled(
+def manifest_of(split: Path) -> dict[str, str]:
+    items = list(find_suite("generated").load(split))
+    return {"suite": "generated", "split": split.name, "questions": fingerprint_of(items)}
+
+
+def write_unanswered(folder: Path, manifest: dict[str, str]) -> Path:
+    unanswered = Trajectory(Task("q0", "How many?"), "datamind").to_json()
+    write_run(folder, [tried("q0", False, trajectory=unanswered)])
+    (folder / "run.json").write_text(json.dumps(manifest))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["suite", "split", "questions"])
+def test_runs_at_other_questions_are_refused_before_any_call(
+    name: str,
+    split: Path,
+    tmp_path: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mine = manifest_of(split)
+    other = write_unanswered(tmp_path / "other", mine | {name: "2e"})
+    command = words(split, tmp_path / "out", *drawing(model, tries=1), "--also", str(other))
+    for more in ((), ("--no-draw",)):
+        assert collect(monkeypatch, [*command, *more]) == 1
+        said = capsys.readouterr().err
+        what = {"questions": "content of the questions or labels"}.get(name, name)
+        assert f"{other} holds runs on another {what} ('2e' there, {mine[name]!r} now)" in said
+        assert "Leave it out of --also, or give the suite and the --split of these runs." in said
+    assert not model.bodies
+
+
+def test_runs_at_questions_that_have_changed_since_are_refused(
     split: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    out, other = tmp_path / "out", tmp_path / "other"
-    unanswered = Trajectory(Task("q0", "How many?"), "datamind").to_json()
-    for folder, questions in ((out / "runs", "1f"), (other, "2e")):
-        write_run(folder, [tried("q0", False, trajectory=unanswered)])
-        (folder / "run.json").write_text(json.dumps({"suite": "generated", "questions": questions}))
-    assert collect(monkeypatch, words(split, out, "--no-draw", "--also", str(other))) == 1
-    said = capsys.readouterr().err
-    assert f"{other} contains runs of another split (questions 2e there, 1f here)" in said
+    out = tmp_path / "out"
+    before = manifest_of(split)
+    write_unanswered(out / "runs", before)
+    questions = split / "questions.jsonl"
+    questions.write_text(questions.read_text().replace('[["n", "3"]]', '[["n", "4"]]'))
     assert collect(monkeypatch, words(split, out, "--no-draw")) == 1
+    said = capsys.readouterr().err
+    assert f"{out / 'runs'} holds runs on another content of the questions or labels" in said
+    assert f"({before['questions']!r} there, {manifest_of(split)['questions']!r} now)" in said
+    assert "Give the suite and the --split of these runs, as it was, or choose another" in said
+
+
+def test_runs_whose_questions_are_not_known_are_pooled(
+    split: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, unnamed = tmp_path / "out", tmp_path / "unnamed"
+    write_unanswered(out / "runs", manifest_of(split))
+    older = write_unanswered(tmp_path / "older", {"suite": "generated"})
+    (write_unanswered(unnamed, {}) / "run.json").unlink()
+    command = words(split, out, "--no-draw", "--also", str(older), "--also", str(unnamed))
+    assert collect(monkeypatch, command) == 1
     captured = capsys.readouterr()
-    assert funnel_of(captured.out) == {stage: int(stage == "drawn") for stage in FUNNEL}
+    assert f"{unnamed} contains runs but no run.json" in captured.err
+    assert captured.err.count("no run.json") == 1
+    assert funnel_of(captured.out) == {stage: 3 * (stage == "drawn") for stage in FUNNEL}
     assert "no run met all conditions, so no dataset was written" in captured.err
     assert not (out / "dataset").exists()
+
+
+def test_the_card_counts_replays_that_ran_out_of_time(
+    split: Path, tmp_path: Path, model: ScriptedRuns, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_slow = True
+
+    async def difference(_: Replays, record: EvalRecord, *__: object) -> str:
+        if is_slow and record.id == "q0":
+            raise ReplayTimeoutError("the cell of turn 1 ran out of time")
+        return ""
+
+    monkeypatch.setattr(Replays, "difference", difference)
+    out = tmp_path / "out"
+    command = words(split, out, *drawing(model, tries=1), "--held-share", "0")
+    assert collect(monkeypatch, command) == 1
+    card, conversations = out / "dataset" / "card.md", out / "dataset/conversations-datamind.jsonl"
+    assert "Timed out: 1." in card.read_text()
+    assert "q0" not in dict(keys(conversations))
+    is_slow = False
+    assert collect(monkeypatch, command) == 0
+    assert "Timed out" not in card.read_text()
+    assert "q0" in dict(keys(conversations))
+
+
+def test_a_collection_resumes_when_the_endpoint_has_told_the_length_of_its_context(
+    split: Path,
+    tmp_path: Path,
+    model: ScriptedRuns,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    monkeypatch.setattr("dm_jupyter.models.opening.CapabilityMemory", lambda: memory)
+    out = tmp_path / "out"
+    command = words(split, out, *drawing(model, tries=1), "--limit", "1", "--held-share", "0")
+    collect(monkeypatch, command)
+    calls = len(model.bodies)
+    for context_tokens in (4096, None):  # as `doctor` learns it, and forgotten again
+        known = Capabilities(continues_prefill=True, tools=False, context_tokens=context_tokens)
+        memory.keep(model.base_url, "scripted", known)
+        capsys.readouterr()
+        collect(monkeypatch, command)
+        assert "another settings" not in capsys.readouterr().err
+        kept = json.loads((out / "runs" / "run.json").read_text())["settings"]
+        assert kept["context_tokens"] == (context_tokens or 0)
+    assert len(model.bodies) == calls
 
 
 def test_a_dataset_that_can_not_be_written_leaves_the_earlier_one(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from training.collect.replaying import replayed_runs
 from training.durable.log import LogError
 from training.evaluation.scoring import SuiteError
 from training.export.exporting import Export
-from training.export.replay import Replays
+from training.export.replay import Replays, ReplayTimeoutError
 
 
 @dataclass
@@ -66,6 +66,16 @@ async def test_a_fault_is_tried_again_and_an_outcome_is_not(tmp_path: Path) -> N
     assert again.asked == ["lost react"]
     kept = {json.loads(line)["id"] for line in log.read_text().splitlines()}
     assert kept == {"same", "other", "lost"}
+
+
+async def test_a_replay_that_ran_out_of_time_is_made_again(tmp_path: Path) -> None:
+    log, runs = tmp_path / "replays.jsonl", [a_run("slow", react="x")]
+    slow = Answering({"slow": ReplayTimeoutError("the cell of turn 1 ran out of time")})
+    first = await replayed_runs(runs, cast(Replays, slow), log, at_once=1)
+    assert (first.same, first.timed_out) == ([], 1)
+    assert first.faults == ["slow #1: the cell of turn 1 ran out of time"]
+    second = await replayed_runs(runs, cast(Replays, Answering({"slow": ""})), log, at_once=1)
+    assert (second.same, second.timed_out) == (runs, 0)
 
 
 async def test_dialects_that_run_the_same_cells_share_a_replay(tmp_path: Path) -> None:

@@ -75,3 +75,14 @@ def test_other_work_is_refused_by_the_first_setting_that_differs(tmp_path: Path)
         path.write_text(text)
         with pytest.raises(ManifestError, match="can't be read"):
             kept_manifest(path, mine, ())
+
+
+def test_a_field_of_a_setting_may_differ(tmp_path: Path) -> None:
+    path, mine = tmp_path / "run.json", {"settings": {"seed": 1, "context_tokens": 0}}
+    path.write_text(json.dumps({"settings": {"seed": 1, "context_tokens": 4096}}))
+    assert kept_manifest(path, mine, ("settings.context_tokens",)) is not None
+    with pytest.raises(ManifestError, match="another settings"):
+        kept_manifest(path, mine, ())
+    mine["settings"]["seed"] = 2
+    with pytest.raises(ManifestError, match="another settings"):
+        kept_manifest(path, mine, ("settings.context_tokens",))

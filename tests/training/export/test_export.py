@@ -35,12 +35,20 @@ from dm_jupyter.core.trajectory import (
 from dm_jupyter.models.protocols import SampleRequest
 from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
+from kernel_sandbox.types import CellStatus
 from tests.fakes import printed
 from tests.training.outcomes import tried
 from training.evaluation.run import item_folder
 from training.export.__main__ import main
 from training.export.exporting import Export, export
-from training.export.replay import Replayed, _lost_files, open_replays, replay
+from training.export.replay import (
+    Replayed,
+    ReplayTimeoutError,
+    _difference,
+    _lost_files,
+    open_replays,
+    replay,
+)
 from training.records.records import RecordLog
 from training.suites.sql import SqlQuestions
 
@@ -308,6 +316,20 @@ async def test_a_replay_names_the_result_table_that_a_run_lost(
         (saved / name).touch()
     assert _lost_files(tmp_path / "none", saved) == ["b\\x1b[2J", "c", "d"]
     assert found == "the recorded run lost its result_1.csv, so answers can't be compared"
+
+
+def test_a_cell_that_runs_out_of_time_in_its_replay_is_no_difference() -> None:
+    def showed(*statuses: CellStatus) -> Trajectory:
+        turn = Turn("", RunCell("x"))
+        steps = tuple(Step(Completion("x"), turn, printed("", one)) for one in statuses)
+        return Trajectory(Task("t", "?"), "react", steps=steps)
+
+    ok, slow = CellStatus.OK, CellStatus.TIMEOUT
+    with pytest.raises(ReplayTimeoutError, match="the cell of turn 2 ran out of time"):
+        _difference(showed(ok, ok), showed(ok, slow))
+    assert _difference(showed(slow), showed(slow)) == ""
+    assert "ended as ok" in _difference(showed(slow), showed(ok))
+    assert "turn 1 ended as ok" in _difference(showed(slow, ok), showed(ok, slow))
 
 
 def test_a_replay_needs_the_data(
