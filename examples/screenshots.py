@@ -38,7 +38,10 @@ TRIPLES = "How alike are three penguins taken at random?"
 CROSS_JOIN = """triples = df.merge(df, how="cross").merge(df, how="cross")
 print(triples.shape)
 ```"""
-SMALLER = """sample = df.sample(20, random_state=0)[["species"]]
+SMALLER = """```python
+import pandas as pd
+df = pd.read_csv("penguins.csv")
+sample = df.sample(20, random_state=0)[["species"]]
 triples = sample.merge(sample, how="cross").merge(sample, how="cross")
 print((triples.nunique(axis=1) == 1).mean().round(3))
 ```"""

@@ -101,6 +101,8 @@ class CellRun:
         collector = OutputCollector(limits.output_bytes, on_change)
         self._execution = Execution(collector, keeps_ledger=keeps_ledger)
         self._was_interrupted = False
+        self._has_died = False
+        """Whether the kernel ended by itself, or for a limit; not because it would not stop."""
         self._lost = asyncio.Event()
         """Set when an interrupt has ended the cell and its reply does not come: the signal met the
         kernel between the code and the reply."""
@@ -133,7 +135,7 @@ class CellRun:
             execution_count=reply.get("execution_count"),
             seconds=asyncio.get_running_loop().time() - started,
             peak_bytes=self._peak(peak),
-            cut_bytes=self._execution.collector.cut_bytes,
+            cut_bytes=self._cut_bytes,
             message=message,
             state_lost=self._kernel.dead.is_set(),
             ended_by=ended_by,
@@ -210,12 +212,16 @@ class CellRun:
         )
         return status, message or self._cut(), ended_by
 
+    @property
+    def _cut_bytes(self) -> int:
+        dropped = 0 if self._has_died else self._execution.dropped_bytes
+        return self._execution.collector.cut_bytes + dropped
+
     def _cut(self) -> str:
-        collector = self._execution.collector
-        if not collector.cut_bytes:
+        if not self._cut_bytes:
             return ""
         return (
-            f"{collector.cut_bytes:,} bytes of output were cut: the limit is "
+            f"{self._cut_bytes:,} bytes of output were cut: the limit is "
             f"{self._limits.output_bytes:,} bytes. Print a summary instead."
         )
 
@@ -229,6 +235,7 @@ class CellRun:
         return CellStatus.ERROR, f"{self._cut()} The cell was interrupted.", "output"
 
     def _death(self) -> _Outcome:
+        self._has_died = True
         violation = self._kernel.violation
         if violation is not None:
             kind = CellStatus.MEMORY if violation.kind == "memory" else CellStatus.KILLED

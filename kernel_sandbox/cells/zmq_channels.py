@@ -139,6 +139,8 @@ class Execution:
     started: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the kernel begins the cell: an earlier interrupt has no effect."""
     messages: int = 0
+    dropped_bytes: int = 0
+    """Least size of messages with which libzmq dropped the connection; a death breaks it, too."""
     keeps_ledger: bool = True
     """Whether a kernel of ours records what happens to the data."""
 
@@ -305,7 +307,7 @@ class ZmqChannels:
             await recv_monitor_message(monitor)
             if self._running is not None:
                 execution = self._running[1]
-                execution.collector.cut_bytes += _TAKEN_BYTES
+                execution.dropped_bytes += _TAKEN_BYTES
                 execution.flood.set()
 
 
