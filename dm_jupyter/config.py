@@ -45,7 +45,7 @@ def model_choice(
     The variables are `DM_JUPYTER_MODEL`, `DM_JUPYTER_BASE_URL` and `DM_JUPYTER_API_KEY`. A key
     comes from a variable or a file only, so that no list of processes shows it. A preset's name
     means its address; its key may come from the preset's own variable. An adapter becomes part of
-    the model's name.
+    the model's name, in place of one that the name has.
 
     Raises:
         UsageError: the key file can't be read or is empty, an endpoint has no model name or an

@@ -83,6 +83,8 @@ def test_an_adapter_is_a_part_of_the_name_of_a_local_model(
     assert model_choice("a.gguf", None, None, file).is_local
     monkeypatch.setenv("DM_JUPYTER_MODEL", "smollm2-135m")
     assert model_choice(None, None, None, file).model == f"smollm2-135m+{tmp_path}/mine.gguf"
+    monkeypatch.setenv("DM_JUPYTER_MODEL", "smollm2-135m+/a/theirs.gguf")
+    assert model_choice(None, None, None, file).model == f"smollm2-135m+{tmp_path}/mine.gguf"
     with pytest.raises(UsageError, match="'gpt-99' is not one"):
         model_choice("gpt-99", None, None, file)
 

@@ -360,10 +360,10 @@ def name_with_adapter(model: str, adapter: Path) -> str:
     """Return the name of a model with the adapter in a file, valid wherever it is resolved.
 
     Args:
-        model: A name that `is_local_name` takes.
+        model: A name that `is_local_name` takes; an adapter named in it is replaced.
         adapter: The file, relative to the current folder or absolute.
     """
-    return f"{model}{_PLUS}{adapter.expanduser().absolute()}"
+    return f"{_split(model)[0]}{_PLUS}{adapter.expanduser().absolute()}"
 
 
 def _split(name: str) -> tuple[str, str]:

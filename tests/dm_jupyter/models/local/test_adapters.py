@@ -127,6 +127,13 @@ def test_an_adapter_replaces_the_one_of_the_catalogue(file: Path) -> None:
         assert resolve(name_with_adapter(tuned.name, file)).name == f"{alone}+mine"
 
 
+def test_an_adapter_replaces_the_one_of_a_name(file: Path, base: Path, tmp_path: Path) -> None:
+    other = write_adapter_file(tmp_path / "other.gguf", adapter_tensors(seed=2))
+    for name in ("local", str(base)):
+        named = name_with_adapter(name, other)
+        assert name_with_adapter(named, file) == name_with_adapter(name, file)
+
+
 def test_an_adapter_fits_the_model_that_it_was_made_for(file: Path, base: Path) -> None:
     check_adapter(own_adapter(file), file, "base", base)
     assert not list(obstacles(name_with_adapter(str(base), file)))
