@@ -26,7 +26,7 @@ from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.http_policy import HttpPolicy
-from dm_jupyter.models.opening import adapter_hash, open_policy
+from dm_jupyter.models.opening import adapter_hash, open_policy, weights_hash
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.search.strategies import React, Strategy, Vote
 from dm_jupyter.search.tree import Search, SearchSettings
@@ -43,7 +43,7 @@ from training.durable.log import Salvaged
 from training.durable.progress import WorkProgress
 from training.evaluation.arguments import parsed_arguments
 from training.evaluation.knowledge import read_knowledge
-from training.evaluation.manifest import Manifest, git_revision, versions
+from training.evaluation.manifest import Manifest, ModelHashes, git_revision, versions
 from training.evaluation.models import BoundedPolicy, ValueModel
 from training.evaluation.pools import open_pool
 from training.evaluation.run import (
@@ -137,7 +137,7 @@ def _run_settings(arguments: argparse.Namespace) -> RunSettings:
 def _manifest(
     options: EvalOptions,
     arguments: argparse.Namespace,
-    choice: ModelChoice,
+    hashes: ModelHashes,
     policy: Policy,
     resume_state: ResumeState,
 ) -> Manifest:
@@ -162,7 +162,8 @@ def _manifest(
         levels=list(options.levels),
         trials=options.trials,
         model=policy.name,
-        adapter=adapter_hash(choice),
+        weights=hashes.weights,
+        adapter=hashes.adapter,
         knowledge=options.knowledge.sha256 if options.knowledge else "",
         dialect=options.dialect,
         prompts=told,
@@ -197,12 +198,17 @@ def _installer(lock: Path | None) -> PackageInstaller:
     return PackageInstaller(overlay, AllowList.load(), agree, _say)
 
 
-async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = None) -> None:
+async def run_evaluation(
+    arguments: argparse.Namespace,
+    opened: Policy | None = None,
+    hashes: ModelHashes | None = None,
+) -> None:
     """Run or resume an evaluation and print its figures.
 
     Args:
         arguments: all options of this command.
         opened: the policy to evaluate, instead of the model that the options name.
+        hashes: of the opened policy's model; `None` if unknown.
 
     Raises:
         DmJupyterError: the model, the judge or the folder can't be used, or the budget is spent.
@@ -217,10 +223,12 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
         # The system ends the workers with the thread that started the pool, so open it first.
         pool = await stack.enter_async_context(evaluation_pool(arguments))
         if opened is not None:
-            policy = opened
+            policy, known = opened, hashes or ModelHashes()
         else:
             opening = open_policy(choice, _say, Urgency.BACKGROUND, arguments.slots)
             policy = await stack.enter_async_context(opening)
+            weights = await asyncio.to_thread(weights_hash, choice)
+            known = ModelHashes(weights, adapter_hash(choice))
         run = replace(settings_for(policy, options.run), shows_pictures=False)
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
@@ -240,7 +248,7 @@ async def run_evaluation(arguments: argparse.Namespace, opened: Policy | None = 
                     _say(_UNKNOWN.format(out=options.out, count=len(resume_state.done)))
                 if resume_state.salvaged is not None:
                     _say(_salvage_line(options.out, resume_state.salvaged))
-                manifest = _manifest(options, arguments, choice, policy, resume_state)
+                manifest = _manifest(options, arguments, known, policy, resume_state)
                 if not manifest.claim(options.out):
                     _say(_UNHASHED.format(out=options.out))
                 progress.start(resume_state)
@@ -320,16 +328,21 @@ def _say(line: str) -> None:
     print(line, file=sys.stderr)
 
 
-def main(argv: Sequence[str] | None = None, policy: Policy | None = None) -> int:
+def main(
+    argv: Sequence[str] | None = None,
+    policy: Policy | None = None,
+    hashes: ModelHashes | None = None,
+) -> int:
     """Run the command; return the exit code: 0, 1 after a fault, 130 when interrupted.
 
     Args:
         argv: its options; `None` takes those of this process.
         policy: to evaluate, instead of the model that the options name.
+        hashes: of the policy's model; `None` if unknown.
     """
     arguments = parsed_arguments(__doc__, argv)
     try:
-        asyncio.run(run_evaluation(arguments, policy))
+        asyncio.run(run_evaluation(arguments, policy, hashes))
     except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1

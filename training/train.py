@@ -122,21 +122,25 @@ def _warn_of_nothing_learned(step: int) -> None:
 def _evaluate(arguments: argparse.Namespace) -> int:
     import torch
 
+    from dm_jupyter.models.local.catalogue import resolve
     from training import evaluate
     from training.tokens.policy import TokenPolicy
     from training.trainer.engine import TransformersEngine
     from training.trainer.model import ModelSettings, given_adapter, open_model
-    from training.trainer.trained import TrainedWeights, is_training
+    from training.trainer.trained import TrainedWeights, is_training, model_hashes
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    base = Path(arguments.model)
+    base = Path(arguments.model).expanduser()
     if is_training(base):
-        opened = TrainedWeights.of(base).opened(device)
+        trained = TrainedWeights.of(base)
+        opened, hashes = trained.opened(device), trained.hashes()
+        name = f"{base.resolve().name}@step-{trained.step}"
     else:
         settings, adapter = ModelSettings(arguments.model), given_adapter(arguments.model)
         opened = open_model(settings, adapter, device, learns=False)
-    policy = TokenPolicy(TransformersEngine(opened, arguments.model))
-    return evaluate.main(arguments.options, policy)
+        hashes = model_hashes(arguments.model)
+        name = base.resolve().name if base.exists() else resolve(arguments.model).name
+    return evaluate.main(arguments.options, TokenPolicy(TransformersEngine(opened, name)), hashes)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -14,7 +15,14 @@ from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import Policy, Urgency
 from dm_jupyter.presets import preset_at
 
-__all__ = ["AUTO", "adapter_hash", "chosen_dialect", "known_context", "open_policy"]
+__all__ = [
+    "AUTO",
+    "adapter_hash",
+    "chosen_dialect",
+    "known_context",
+    "open_policy",
+    "weights_hash",
+]
 
 AUTO = "auto"
 """Name for the dialect that suits the model."""
@@ -69,6 +77,29 @@ def adapter_hash(choice: ModelChoice) -> str:
 
     adapter = resolve(choice.model).adapter
     return "" if adapter is None else adapter.sha256
+
+
+def weights_hash(choice: ModelChoice) -> str:
+    """Return the sha256 of a local model's weights, without its adapter; empty for an endpoint.
+
+    That of a model from the list is known. A file that a person named is read.
+
+    Args:
+        choice: which model, and where.
+
+    Raises:
+        LocalModelError: there is no such model, or its adapter's file is not an adapter.
+        OSError: the model's file can't be read.
+    """
+    if not choice.is_local:
+        return ""
+    from dm_jupyter.models.local.catalogue import resolve  # noqa: PLC0415  (as above)
+
+    model = resolve(choice.model)
+    if model.path is None:
+        return model.sha256
+    with model.path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _endpoint(choice: ModelChoice) -> Endpoint:

@@ -22,6 +22,7 @@ from training.suites.suite import Sample
 
 __all__ = [
     "Manifest",
+    "ModelHashes",
     "data_of",
     "git_revision",
     "hash_data",
@@ -36,6 +37,14 @@ _MAY_CHANGE = frozenset(
 
 No option sets the length of the context. It is what the endpoint is known to have at the start.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class ModelHashes:
+    """What identifies a model whose name may stay the same; see the fields of the manifest."""
+
+    weights: str = ""
+    adapter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +76,10 @@ class Manifest:
     """Whether a search was shown which answers are correct, which makes its score meaningless."""
     installs: bool = False
     """Whether listed packages that cells lack are installed."""
+    weights: str = ""
+    """sha256 of the model's weights without an adapter; empty if unknown, as for an endpoint."""
     adapter: str = ""
-    """sha256 of the adapter over a local model; empty for a model without one."""
+    """sha256 of the adapter over a model; empty for a model without one."""
     knowledge: str = ""
     """sha256 of the workflows that came with the questions; empty without them."""
     levels: list[str] = field(default_factory=list)

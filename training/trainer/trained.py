@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ from typing import Any, Final
 import torch
 from safetensors import SafetensorError
 
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.models.opening import adapter_hash, weights_hash
+from training.evaluation.manifest import ModelHashes
 from training.trainer.checkpoint import CheckpointFolder, read_weights
 from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import (
@@ -31,12 +35,15 @@ __all__ = [
     "MADE_WITH",
     "TrainedWeights",
     "is_training",
+    "model_hashes",
     "read_made_with",
     "write_weights",
 ]
 
 MADE_WITH: Final = "run.json"
 CHECKPOINTS: Final = "checkpoints"
+_HASHED: Final = ("config.json", "*.safetensors", "*.bin")
+"""Files of a transformers folder that define its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +97,37 @@ class TrainedWeights:
         read_weights(self.folder, made.parameters())
         made.model.eval()
         return made
+
+    def hashes(self) -> ModelHashes:
+        """Return the hashes of the trained model: the checkpoint's are its weights or its adapter.
+
+        Raises:
+            LocalModelError: the model it was trained from is gone.
+            OSError: a file can't be read.
+        """
+        learned = _sha256(self.folder / "weights.safetensors")
+        if self.adapter is None:
+            return ModelHashes(learned)
+        return ModelHashes(model_hashes(self.model.base).weights, learned)
+
+
+def model_hashes(base: str) -> ModelHashes:
+    """Return the hashes of a model that was not trained here.
+
+    Args:
+        base: as in `ModelSettings`. For a folder, the hash is one over its config and weights.
+
+    Raises:
+        LocalModelError: there is no such model.
+        OSError: a file can't be read.
+    """
+    folder = Path(base).expanduser()
+    if not folder.is_dir():
+        choice = ModelChoice(base)
+        return ModelHashes(weights_hash(choice), adapter_hash(choice))
+    files = sorted(file for pattern in _HASHED for file in folder.glob(pattern))
+    lines = "".join(f"{_sha256(file)}  {file.name}\n" for file in files)
+    return ModelHashes(hashlib.sha256(lines.encode()).hexdigest())
 
 
 def is_training(folder: Path) -> bool:
@@ -155,3 +193,8 @@ def _read(file: Path, out: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TrainerError(f"{out} is no folder of a training: {error}") from error
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

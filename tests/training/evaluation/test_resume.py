@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from tests.dm_jupyter.models.local.gguf_files import (
     write_model,
 )
 from tests.endpoint import ScriptedEndpoint
+from tests.fakes import ScriptedPolicy
 from tests.training.outcomes import tried, write_run
 from training import replay
 from training.durable.data_files import changed_files
@@ -118,6 +120,24 @@ def test_a_run_goes_on_with_the_same_adapter_alone(
     assert run.by(*options) == 1
     assert capsys.readouterr().err.count("holds a run with another model") == 2
     assert len(read_run(run.out)) == 2
+
+
+def test_a_model_file_with_another_content_stops_a_resume(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    policy = ScriptedPolicy([RIGHT] * 3)
+    monkeypatch.setattr("training.evaluate.open_policy", lambda *_: nullcontext(policy))
+    model = write_model(tmp_path / "tiny.gguf")
+    assert run.by("--model", str(model), "--limit", "1") == 0
+    assert run.manifest["weights"] == hashlib.sha256(model.read_bytes()).hexdigest()
+    calls = (run.out / "calls.jsonl").read_bytes()
+    write_adapter_file(model)
+    assert run.by("--model", str(model)) == 1
+    assert "holds a run with another weights: " in capsys.readouterr().err
+    assert (run.out / "calls.jsonl").read_bytes() == calls
+    write_model(model)
+    assert run.by("--model", str(model)) == 0
+    assert len(read_run(run.out)) == 3
 
 
 @pytest.mark.slow

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from argparse import Namespace
 from pathlib import Path
 
 import pytest
 
+from dm_jupyter.models.local.catalogue import find, name_with_adapter
 from kernel_sandbox.errors import SandboxError
+from tests.dm_jupyter.models.local.gguf_files import write_adapter_file, write_model
 from tests.training.evaluation.test_evaluate import _split
 from tests.training.trainer.tiny import launch, random_rows, save_tiny
 from training.evaluate import run_evaluation
+from training.evaluation.manifest import ModelHashes
 from training.report.source import read_report_runs
 from training.tokens.policy import TokenPolicy
 from training.train import main
 from training.trainer.journal import read_log
 from training.trainer.rows import write_rows
+from training.trainer.trained import model_hashes
 
 RECIPE = """
 [model]
@@ -65,13 +70,58 @@ def test_a_suite_is_run_with_the_weights_of_a_training(
     assert "records: " in capsys.readouterr().out
     (record,) = [json.loads(line) for line in (out / "records.jsonl").read_text().splitlines()]
     assert not record["correct"]
-    assert json.loads((out / "run.json").read_text())["model"] == str(training)
+    assert str(tmp_path) not in (out / "run.json").read_text() + json.dumps(record["trajectory"])
+    manifest = json.loads((out / "run.json").read_text())
+    assert manifest["model"] == record["trajectory"]["policy"] == "training@step-1"
+    weights = training / "checkpoints" / "step-000001" / "weights.safetensors"
+    assert manifest["adapter"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     first = record["trajectory"]["steps"][0]["completion"]
     assert 0 < first["completion_tokens"] <= 8
     assert main(["evaluate", str(training), *options, "--model", "local"]) == 1
     assert "leave --model, --adapter and --base-url out" in capsys.readouterr().err
     assert main(["evaluate", str(tmp_path / "none"), *options]) == 1
     assert "there is no model folder at" in capsys.readouterr().err
+    for file, what in ((weights, "adapter"), (tmp_path / "m" / "model.safetensors", "weights")):
+        kept = file.read_bytes()
+        _change(file)
+        assert main(["evaluate", str(training), *options]) == 1
+        assert f"holds a run with another {what}: " in capsys.readouterr().err
+        file.write_bytes(kept)
+    assert main(["evaluate", str(training), *options]) == 0
+
+
+def _change(file: Path) -> None:
+    """Changes a file's last number by little."""
+    content = bytearray(file.read_bytes())
+    content[-4] ^= 1
+    file.write_bytes(content)
+
+
+def test_a_folder_of_transformers_is_known_by_its_content(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = save_tiny(tmp_path / "m")
+    split, out = _split(tmp_path / "split", 1), tmp_path / "out"
+    suite = ["dabench", "--split", str(split), "--out", str(out), "--turn-tokens", "8"]
+    options = [*suite, "--max-turns", "1", "--profile", "interactive"]
+    monkeypatch.chdir(base)
+    assert main(["evaluate", ".", *options]) == 0
+    manifest = json.loads((out / "run.json").read_text())
+    assert (manifest["model"], manifest["adapter"]) == ("m", "")
+    assert main(["evaluate", str(base), *options]) == 0
+    _change(base / "model.safetensors")
+    assert main(["evaluate", str(base), *options]) == 1
+    assert "holds a run with another weights: " in capsys.readouterr().err
+
+
+def test_a_local_model_has_the_hashes_of_its_files(tmp_path: Path) -> None:
+    analyst = find()
+    assert analyst.adapter is not None
+    assert model_hashes(analyst.name) == ModelHashes(analyst.sha256, analyst.adapter.sha256)
+    model, file = write_model(tmp_path / "a.gguf"), write_adapter_file(tmp_path / "b.gguf")
+    weights, adapter = (hashlib.sha256(one.read_bytes()).hexdigest() for one in (model, file))
+    assert model_hashes(str(model)) == ModelHashes(weights)
+    assert model_hashes(name_with_adapter(str(model), file)) == ModelHashes(weights, adapter)
 
 
 def test_a_model_answers_questions_at_each_evaluation_of_its_training(
