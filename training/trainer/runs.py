@@ -9,7 +9,6 @@ shows all of them.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import shlex
 from argparse import Namespace
@@ -63,6 +62,7 @@ from training.trainer.trained import (
     CHECKPOINTS,
     MADE_WITH,
     TrainedWeights,
+    hash_of,
     read_made_with,
     write_weights,
 )
@@ -249,7 +249,7 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
     plain: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))  # tuples as JSON reads them back
     return {
         "recipe": plain,
-        "sha256": {name: _hash(file) for name, file in files.items()},
+        "sha256": {name: hash_of(file) for name, file in files.items()},
         "versions": {name: version(name) for name in _LIBRARIES},
     }
 
@@ -282,14 +282,6 @@ def _difference(one: Any, other: Any, name: str = "") -> str:
             if one.get(key) != other.get(key):
                 return _difference(one.get(key), other.get(key), f"{name}.{key}".strip("."))
     return f"{name} ({one!r} before, {other!r} now)"
-
-
-def _hash(file: Path) -> str:
-    try:
-        with file.open("rb") as opened:
-            return hashlib.file_digest(opened, "sha256").hexdigest()
-    except OSError as error:
-        raise TrainerError(f"{file} can't be read: {error}") from error
 
 
 def _refuse_shared(rows: Sequence[Row], held: Sequence[Row]) -> None:

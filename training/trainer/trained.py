@@ -25,6 +25,7 @@ from training.trainer.model import (
     AdapterSettings,
     ModelSettings,
     OpenedModel,
+    model_files,
     model_folder,
     open_model,
 )
@@ -34,6 +35,7 @@ __all__ = [
     "CHECKPOINTS",
     "MADE_WITH",
     "TrainedWeights",
+    "hash_of",
     "is_training",
     "model_hashes",
     "read_made_with",
@@ -42,8 +44,6 @@ __all__ = [
 
 MADE_WITH: Final = "run.json"
 CHECKPOINTS: Final = "checkpoints"
-_HASHED: Final = ("config.json", "*.safetensors", "*.bin")
-"""Files of a transformers folder that define its weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,10 +102,10 @@ class TrainedWeights:
         """Return the hashes of the trained model: the checkpoint's are its weights or its adapter.
 
         Raises:
+            TrainerError: a file can't be read.
             LocalModelError: the model it was trained from is gone.
-            OSError: a file can't be read.
         """
-        learned = _sha256(self.folder / "weights.safetensors")
+        learned = hash_of(self.folder / "weights.safetensors")
         if self.adapter is None:
             return ModelHashes(learned)
         return ModelHashes(model_hashes(self.model.base).weights, learned)
@@ -115,19 +115,31 @@ def model_hashes(base: str) -> ModelHashes:
     """Return the hashes of a model that was not trained here.
 
     Args:
-        base: as in `ModelSettings`. For a folder, the hash is one over its config and weights.
+        base: as in `ModelSettings`. For a folder, the hash is one over all its files.
 
     Raises:
+        TrainerError: a file can't be read.
         LocalModelError: there is no such model.
-        OSError: a file can't be read.
     """
     folder = Path(base).expanduser()
     if not folder.is_dir():
         choice = ModelChoice(base)
         return ModelHashes(weights_hash(choice), adapter_hash(choice))
-    files = sorted(file for pattern in _HASHED for file in folder.glob(pattern))
-    lines = "".join(f"{_sha256(file)}  {file.name}\n" for file in files)
+    lines = "".join(f"{hash_of(file)}  {file.name}\n" for file in model_files(base))
     return ModelHashes(hashlib.sha256(lines.encode()).hexdigest())
+
+
+def hash_of(file: Path) -> str:
+    """Return the sha256 of a file, in hex digits.
+
+    Raises:
+        TrainerError: it can't be read.
+    """
+    try:
+        with file.open("rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError as error:
+        raise TrainerError(f"{file} can't be read: {error}") from error
 
 
 def is_training(folder: Path) -> bool:
@@ -193,8 +205,3 @@ def _read(file: Path, out: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise TrainerError(f"{out} is no folder of a training: {error}") from error
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
