@@ -139,7 +139,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
         settings, adapter = ModelSettings(arguments.model), given_adapter(arguments.model)
         opened = open_model(settings, adapter, device, learns=False)
         hashes = model_hashes(arguments.model)
-        name = base.resolve().name if base.exists() else resolve(arguments.model).name
+        content = f"{base.resolve().name}@{hashes.weights[:12]}"
+        name = content if base.exists() else resolve(arguments.model).name
     return evaluate.main(arguments.options, TokenPolicy(TransformersEngine(opened, name)), hashes)
 
 

@@ -176,10 +176,13 @@ class CellRun:
 
     async def _stop(self) -> bool:
         """Interrupt the cell; return whether the kernel ignored that and was killed."""
-        if await self._press():
-            return False
-        await self._kernel.kill()
-        return True
+        dropped = self._execution.dropped_bytes
+        was_killed = not await self._press()
+        if was_killed:
+            await self._kernel.kill()
+        if self._kernel.dead.is_set():
+            self._execution.dropped_bytes = dropped  # its end has broken the connection since
+        return was_killed
 
     async def _press(self) -> bool:
         """Interrupt the cell; return whether the kernel has since ended it, or itself.

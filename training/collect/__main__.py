@@ -128,7 +128,7 @@ async def _main(arguments: argparse.Namespace, evaluation: argparse.Namespace) -
     sources = [_source(folder) for folder in folders]
     _refuse_other_questions(sources, mine, _OF_ALSO)
     with folder_lock(out, "collection"):
-        evaluation.tries_before = _tries_before(sources)
+        evaluation.tries_before = _tries_before(sources, out / _RUNS)
         if arguments.unsolved:
             evaluation.leave_out = _solved(folders)
             if all(item.task.id in evaluation.leave_out for item in drawn):
@@ -181,17 +181,26 @@ def _numbered(sources: Sequence[CollectedEvaluation]) -> list[CollectedEvaluatio
     return [replace(one, first_trial=first) for one, first in zip(sources, firsts, strict=False)]
 
 
-def _tries_before(pooled: Sequence[CollectedEvaluation]) -> int:
+def _tries_before(pooled: Sequence[CollectedEvaluation], runs: Path) -> int:
     """Return how many tries have the seeds before those of this collection.
 
     Otherwise the same model would repeat the pooled tries, seed by seed. An evaluation that pooled
-    others began with the seeds after theirs, also if only its own tries are pooled here.
+    others began with the seeds after theirs, also if only its own tries are pooled here. Runs of an
+    older release began after the number of pooled tries, and go on there.
+
+    Args:
+        pooled: evaluations whose runs are selected from, too.
+        runs: the folder of the collection's own runs, which need not exist.
     """
-    ends = [sum(one.tries for one in pooled)]
-    for one in pooled:
-        seed = int(one.manifest.get("settings", {}).get("seed", 0))
-        ends.append(seed // SEEDS_A_TRIAL + one.tries)
-    return max(ends)
+    count = sum(one.tries for one in pooled)
+    if (runs / "run.json").exists() and _first_try(read_source(runs, 0, 0)) == count:
+        return count
+    return max(count, *(_first_try(one) + one.tries for one in pooled), 0)
+
+
+def _first_try(source: CollectedEvaluation) -> int:
+    """Return how many tries have the seeds before those of an evaluation."""
+    return int(source.manifest.get("settings", {}).get("seed", 0)) // SEEDS_A_TRIAL
 
 
 def _solved(folders: Sequence[Path]) -> set[str]:
@@ -259,6 +268,8 @@ def _refuse_other_questions(
             )
         for name, value in mine.items():
             theirs = source.manifest.get(name) or value
+            if name == "split" and source.manifest.get("questions"):
+                continue  # the folder of the same questions may have another name here
             if theirs != value:
                 raise UsageError(
                     f"{source.run} holds runs on another {_QUESTIONS[name]} ({theirs!r} there, "

@@ -50,6 +50,11 @@ def folder_lock(folder: Path, what: str = "command") -> Iterator[None]:
                 f"Another {what} is at work in {folder}: {_holder(file.read())}. Wait for it, stop "
                 "it, or choose another folder with --out."
             ) from error
+        except OSError as error:
+            raise UsageError(
+                f"{folder} can't be locked ({error.strerror}): its file system has no locks. "
+                "Choose a folder on another disk with --out."
+            ) from error
         file.truncate(0)
         file.write(json.dumps(_self()))
         file.flush()

@@ -101,7 +101,8 @@ class Manifest:
         path = folder / "run.json"
         mine = asdict(self)
         has_hashes = True
-        theirs = kept_manifest(path, mine, _MAY_CHANGE)
+        unknown = () if self.weights else ("weights", "adapter")
+        theirs = kept_manifest(path, mine, _MAY_CHANGE.union(unknown))
         if theirs is not None:
             has_hashes = "data" in theirs
             known = known_hashes(folder)

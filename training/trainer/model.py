@@ -42,6 +42,7 @@ __all__ = [
     "model_folder",
     "open_model",
     "open_tokenizer",
+    "save_tokenizer",
     "with_adapter",
 ]
 
@@ -236,6 +237,20 @@ def open_tokenizer(base: str, tokens: TokenSettings | None = None) -> Any:
     return tokenizer
 
 
+def save_tokenizer(tokenizer: Any, folder: Path) -> None:
+    """Write a tokenizer in transformers' format.
+
+    Raises:
+        OSError: the folder can't be written.
+    """
+    try:
+        tokenizer.save_pretrained(folder)
+    except OSError:
+        raise
+    except Exception as error:  # the library has no narrower kind for a full disk
+        raise OSError(f"{folder} can't be written: {error}") from error
+
+
 def with_adapter(
     model: Any, settings: AdapterSettings, seed: int, added: Sequence[int] = ()
 ) -> Any:
@@ -403,9 +418,8 @@ def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
             dtype=torch.bfloat16,
         )
         model.save_pretrained(part)
-        transformers.AutoTokenizer.from_pretrained(
-            file.parent, gguf_file=file.name
-        ).save_pretrained(part)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        save_tokenizer(tokenizer, part)
         (part / _SOURCE).write_text(json.dumps(mark), encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)

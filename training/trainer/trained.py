@@ -28,6 +28,7 @@ from training.trainer.model import (
     model_files,
     model_folder,
     open_model,
+    save_tokenizer,
 )
 from training.trainer.rows import TrainerError
 
@@ -188,7 +189,7 @@ def write_weights(
     shutil.rmtree(part, ignore_errors=True)
     try:
         model.save_pretrained(part, **({} if is_merged else {"save_embedding_layers": False}))
-        opened.tokenizer.save_pretrained(part)
+        save_tokenizer(opened.tokenizer, part)
         shutil.rmtree(old, ignore_errors=True)
         if folder.exists():
             folder.rename(old)

@@ -370,9 +370,12 @@ def _one_try(
         request.add_header("Range", f"bytes={held}-")
     with urllib.request.urlopen(request, timeout=timeout_s) as response:  # noqa: S310 as above
         start = held if response.status == http.HTTPStatus.PARTIAL_CONTENT else 0
-        # The login page of a captive network answers 200 with another size: not worth reading.
+        # The login page of a captive network answers 200 with another size, or with none: it must
+        # not take the place of what is there.
         length = response.headers.get("Content-Length")
-        if length is not None and start + int(length) != size_bytes:
+        if length is None:
+            raise HubUnreachableError("it did not say how many bytes it offers")
+        if start + int(length) != size_bytes:
             raise HubUnreachableError(
                 f"it offered {start + int(length):,} bytes instead of {size_bytes:,}"
             )
@@ -383,9 +386,6 @@ def _one_try(
             while chunk := response.read(_HUB_CHUNK_BYTES):
                 out.write(chunk)
                 done += len(chunk)
-                if done > size_bytes:
-                    out.truncate(start)  # it is not our file
-                    raise HubUnreachableError(f"it sent more than {size_bytes:,} bytes")
                 on_bytes(done)
     if done < size_bytes:
         raise http.client.IncompleteRead(b"", size_bytes - done)

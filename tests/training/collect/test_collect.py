@@ -22,7 +22,8 @@ from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
-from training.collect.__main__ import _command, main
+from training.collect.__main__ import _command, _tries_before, main
+from training.collect.card import read_source
 from training.collect.dataset import DatasetFile, write_collection
 from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
 from training.export.replay import Replays, ReplayTimeoutError
@@ -406,6 +407,20 @@ def write_unanswered(folder: Path, manifest: dict[str, str]) -> Path:
     return folder
 
 
+def test_a_collection_that_is_begun_goes_on_with_its_seeds(tmp_path: Path) -> None:
+    """Earlier releases began after the number of pooled tries, whatever those began with."""
+    settings = {"seed": 4 * SEEDS_A_TRIAL}
+    pooled = write_run(tmp_path / "pooled", [tried("q0", True), tried("q0", True, trial=1)])
+    (pooled / "run.json").write_text(json.dumps({"settings": settings}))
+    sources, runs = [read_source(pooled, 0, 2)], tmp_path / "runs"
+    assert _tries_before(sources, runs) == 6
+    write_run(runs, [tried("q0", True)])
+    for begun, expected in ((2, 2), (6, 6), (3, 6)):
+        (runs / "run.json").write_text(json.dumps({"settings": {"seed": begun * SEEDS_A_TRIAL}}))
+        assert _tries_before(sources, runs) == expected
+    assert _tries_before([], tmp_path / "nowhere") == 0
+
+
 @pytest.mark.parametrize("name", ["suite", "split", "questions"])
 def test_runs_at_other_questions_are_refused_before_any_call(
     name: str,
@@ -416,7 +431,8 @@ def test_runs_at_other_questions_are_refused_before_any_call(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     mine = manifest_of(split)
-    other = write_unanswered(tmp_path / "other", mine | {name: "2e"})
+    known = {one: mine[one] for one in mine if name != "split" or one != "questions"}
+    other = write_unanswered(tmp_path / "other", known | {name: "2e"})
     command = words(split, tmp_path / "out", *drawing(model, tries=1), "--also", str(other))
     for more in ((), ("--no-draw",)):
         assert collect(monkeypatch, [*command, *more]) == 1
@@ -452,7 +468,7 @@ def test_runs_whose_questions_are_not_known_are_pooled(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     out, unnamed = tmp_path / "out", tmp_path / "unnamed"
-    write_unanswered(out / "runs", manifest_of(split))
+    write_unanswered(out / "runs", manifest_of(split) | {"split": "a folder of another name"})
     older = write_unanswered(tmp_path / "older", {"suite": "generated"})
     (write_unanswered(unnamed, {}) / "run.json").unlink()
     command = words(split, out, "--no-draw", "--also", str(older), "--also", str(unnamed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -22,6 +23,15 @@ with folder_lock(Path(sys.argv[1]), "test"):
     print("held", flush=True)
     sys.stdin.read()
 """
+
+
+def test_a_folder_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr("training.durable.folder.fcntl.flock", no_locks)
+    with pytest.raises(UsageError, match=r"run can't be locked \(Function not implemented\)"):
+        folder_lock(tmp_path / "run").__enter__()
 
 
 def test_a_folder_has_one_holder_who_is_named_until_it_is_killed(tmp_path: Path) -> None:

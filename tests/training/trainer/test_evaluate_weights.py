@@ -107,11 +107,11 @@ def test_a_folder_of_transformers_is_known_by_its_content(
     monkeypatch.chdir(base)
     assert main(["evaluate", ".", *options]) == 0
     manifest = json.loads((out / "run.json").read_text())
-    assert (manifest["model"], manifest["adapter"]) == ("m", "")
+    assert (manifest["model"], manifest["adapter"]) == (f"m@{manifest['weights'][:12]}", "")
     assert main(["evaluate", str(base), *options]) == 0
     _change(base / "model.safetensors")
     assert main(["evaluate", str(base), *options]) == 1
-    assert "holds a run with another weights: " in capsys.readouterr().err
+    assert "holds a run with another model: 'm@" in capsys.readouterr().err
 
 
 def test_a_local_model_has_the_hashes_of_its_files(tmp_path: Path) -> None:
@@ -122,6 +122,24 @@ def test_a_local_model_has_the_hashes_of_its_files(tmp_path: Path) -> None:
     weights, adapter = (hashlib.sha256(one.read_bytes()).hexdigest() for one in (model, file))
     assert model_hashes(str(model)) == ModelHashes(weights)
     assert model_hashes(name_with_adapter(str(model), file)) == ModelHashes(weights, adapter)
+
+
+def test_an_evaluation_whose_model_is_not_known_by_content_resumes(tmp_path: Path) -> None:
+    """Releases before recorded the default model's adapter for the questions of a training."""
+    split, out = _split(tmp_path / "split", 1), tmp_path / "out"
+    asked = f"dabench --split {split} --turn-tokens 8 --max-turns 1 --profile interactive"
+    learn = _learning(tmp_path, out, f'[notebooks]\nevaluate = "{asked}"\n')
+    assert main(learn) == 0
+    run = out / "notebooks" / "step-000001"
+    manifest = json.loads((run / "run.json").read_text())
+    older = {name: one for name, one in manifest.items() if name != "weights"} | {"adapter": "2c39"}
+    (run / "run.json").write_text(json.dumps(older))
+    (run / "records.jsonl").unlink()
+    log = (out / "log.jsonl").read_text().splitlines()
+    kept = [line for line in log if '"notebooks"' not in line or '"step": 1' not in line]
+    (out / "log.jsonl").write_text("\n".join(kept) + "\n")
+    assert main(learn) == 0
+    assert (run / "records.jsonl").exists()
 
 
 def test_a_model_answers_questions_at_each_evaluation_of_its_training(

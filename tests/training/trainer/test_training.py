@@ -19,7 +19,14 @@ import pytest
 import torch
 from accelerate import Accelerator
 
-from tests.training.trainer.tiny import adapted, launch, random_rows, save_tiny, tiny_model
+from tests.training.trainer.tiny import (
+    adapted,
+    launch,
+    random_rows,
+    save_tiny,
+    tiny_model,
+    tiny_tokenizer,
+)
 from tests.waiting import wait_until
 from training.durable.folder import folder_lock
 from training.train import main
@@ -27,7 +34,7 @@ from training.trainer.batch import Pack
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
-from training.trainer.model import ModelSettings, open_model
+from training.trainer.model import ModelSettings, open_model, save_tokenizer
 from training.trainer.processes import refuse_other_numbers, shard_model, wants_shards
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, TrainerError, write_rows
@@ -212,6 +219,16 @@ def test_a_full_disk_is_told_and_leaves_what_was_there(
         assert not list((files / out).rglob(".*.part"))
         assert main(arguments(files, out)) == 0
         assert losses(files / out) == losses(files / "whole")
+
+
+def test_a_tokenizer_that_can_not_be_written_is_told(tmp_path: Path) -> None:
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, old[1]))
+    try:
+        with pytest.raises(OSError, match="tokens can't be written"):
+            save_tokenizer(tiny_tokenizer(), tmp_path / "tokens")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
 
 
 @pytest.mark.parametrize(
