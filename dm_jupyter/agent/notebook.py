@@ -85,6 +85,8 @@ class HeadlessNotebook:
         """The index of the text cell above the running cell; `None` if there is none."""
         self.has_cells = False
         """Whether a cell was sent to the kernel; until then there is no file."""
+        self.is_written = False
+        """Whether the file at `path` is the notebook as it is now."""
         self.document = (
             copy.deepcopy(continued.document)
             if continued and continued.document is not None
@@ -167,6 +169,7 @@ class HeadlessNotebook:
             for cell in self.document.cells:
                 cell.pop("id", None)
         text = nbformat.writes(self.document)
+        self.is_written = False
         try:
             if self._on_disk is not None and self.path.read_bytes() != self._on_disk:
                 raise NotebookError(write_elsewhere(self.path, text, _CHANGED))
@@ -174,6 +177,7 @@ class HeadlessNotebook:
         except OSError as error:
             why = f"can't be written ({error.strerror})"
             raise NotebookError(write_elsewhere(self.path, text, why)) from error
+        self.is_written = True
         if self._on_disk is not None:
             self._on_disk = text.encode()
 

@@ -225,7 +225,7 @@ def _print_outcome(analysis: Analysis, options: AskOptions) -> None:
     _print_answer(analysis)
     if analysis.best_of_n is not None:
         _print_agreement(analysis.best_of_n, analysis.trajectory)
-    if analysis.notebook.has_cells:
+    if analysis.notebook.is_written:
         print(f"notebook: {analysis.notebook.path}")
     elif analysis.fault is None:
         _tell("no cell ran, so there is no notebook")
@@ -273,7 +273,7 @@ def _as_json(analysis: Analysis) -> dict[str, Any]:
         "numbers": [asdict(one) for one in trajectory.grounding],
         "stop": trajectory.stop,
         "stop_detail": trajectory.stop_detail,
-        "notebook": str(analysis.notebook.path) if analysis.notebook.has_cells else None,
+        "notebook": str(analysis.notebook.path) if analysis.notebook.is_written else None,
         "files": [str(file) for file in analysis.files],
         "model": trajectory.policy,
         "endpoint": trajectory.endpoint or None,

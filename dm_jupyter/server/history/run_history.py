@@ -6,6 +6,7 @@ Trajectories for training are written without secrets and folders of this machin
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -19,6 +20,7 @@ from typing import Any
 import nbformat
 from nbformat.v4 import new_notebook
 
+from dm_jupyter.agent.notebook_file import replace_text
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.memory import MOST_TOLD, Memory, read_memory
@@ -133,14 +135,19 @@ class RunHistory:
     def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
         """Write the run as a trajectory, without secrets and folders of this machine.
 
+        A line of the training file that a full disk cut short stays apart from the next one.
+
         Raises:
             OSError: the folder can't be written.
         """
         text = json.dumps(self._redaction.applied_to(trajectory.to_json()), ensure_ascii=False)
-        (journal.folder / "trajectory.json").write_text(text + "\n", encoding="utf-8")
+        replace_text(journal.folder / "trajectory.json", text + "\n")
         if self._training_file is not None:
-            with self._training_file.open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+            with self._training_file.open("a+b") as file:
+                if file.tell():
+                    file.seek(-1, os.SEEK_END)
+                    text = text if file.read(1) == b"\n" else "\n" + text
+                file.write(f"{text}\n".encode())
 
     def trajectory_line(self, run_id: str) -> str:
         """Return the run's trajectory as one line of JSON.

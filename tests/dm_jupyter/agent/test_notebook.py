@@ -312,6 +312,10 @@ async def test_a_folder_that_is_gone_is_a_fault_that_says_where_the_notebook_is(
     assert Path(kept[1]).parent == refuge
     assert "How many?" in _read(Path(kept[1])).cells[0].source
     assert len(list(refuge.iterdir())) == 1
+    assert not notebook.is_written
+    folder.mkdir()
+    notebook.save()
+    assert notebook.is_written
 
 
 async def test_no_room_anywhere_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -178,6 +178,7 @@ def test_a_notebook_that_changes_meanwhile_is_left_as_it_is(notebook: Path) -> N
         outcome = _ask(notebook.parent, "--continue", "work.ipynb", QUESTION, *_at(endpoint))
     assert outcome.code == 6
     assert "was changed by someone else in the meantime" in outcome.err
+    assert "notebook: " not in outcome.out  # the file there is not this one
     assert notebook.read_text() == text
     refuge = next((notebook.parent / "t").glob("work-*.ipynb"))
     assert any("len(people)" in cell.source for cell in nbformat.read(refuge, as_version=4).cells)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import resource
 from pathlib import Path
 
 import nbformat
@@ -458,6 +459,28 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
     assert [Trajectory.from_json(line).task.question for line in lines] == [
         "What is in [folder]/x?"
     ] * 2
+
+
+def test_a_full_disk_leaves_no_torn_trajectory(tmp_path: Path) -> None:
+    """A limit on the size of a file stands for the disk."""
+    file = tmp_path / "kept.jsonl"
+    history = RunHistory(tmp_path / "runs", Redaction((), ()), file)
+    short, long = (Trajectory(Task("t", "x" * count), "markdown") for count in (10, 5000))
+    journal = history.begin()
+    history.keep_trajectory(journal, long)
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for limit in (7000, 4000):  # too small for a second line, then for the trajectory
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, old[1]))
+        try:
+            with pytest.raises(OSError, match="File too large"):
+                history.keep_trajectory(journal, long)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, old)
+    assert json.loads(history.trajectory_line(journal.run_id))
+    history.keep_trajectory(journal, short)
+    *_, torn, last = file.read_text().splitlines()
+    assert Trajectory.from_json(json.loads(last)).task.question == "x" * 10
+    assert 0 < len(torn) < 5000
 
 
 def test_secrets_and_places_are_taken_out() -> None:
