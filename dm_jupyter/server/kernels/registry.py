@@ -39,6 +39,7 @@ _VARIABLES_S = 2.0
 _ALIVE_S = 8.0
 """Limit on asking a kernel: attaching waits for whatever the kernel is doing."""
 _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
+_SHUT_DOWN = "the notebook's kernel was shut down: start one, then ask again"
 
 
 class NoKernelError(Exception):
@@ -72,8 +73,10 @@ class KernelDirectory:
         """Return the server's manager of the kernel.
 
         Raises:
-            KeyError: there is no such kernel.
+            KernelStartError: there is no such kernel (any more).
         """
+        if kernel_id not in self._managers:  # jupyter_server's `get_kernel` raises an HTTPError
+            raise KernelStartError(_SHUT_DOWN)
         return self._managers.get_kernel(kernel_id)
 
     async def kernel_of(self, notebook_path: str) -> str:
@@ -138,7 +141,7 @@ class KernelDirectory:
 
     async def open_gate(self, notebook_path: str) -> None:
         """Let the notebook's kernel write for the person, until a run's next cell."""
-        with contextlib.suppress(NoKernelError, KeyError):
+        with contextlib.suppress(NoKernelError, KernelStartError):
             layer = self.layer(await self.kernel_of(notebook_path))
             if layer is not None:
                 layer.is_gated = False
@@ -160,7 +163,7 @@ class KernelDirectory:
 
     def process_of(self, kernel_id: str) -> str:
         """Return a name of the kernel's process, new after a restart; empty if it has none."""
-        with contextlib.suppress(KeyError):
+        with contextlib.suppress(KernelStartError):
             process = getattr(self.manager(kernel_id).provisioner, "process", None)
             return f"{kernel_id} {process.pid}" if process is not None else ""
         return ""
@@ -215,7 +218,7 @@ class KernelRegistry:
         """Return an attachment to the kernel's live process; waits for one that restarts.
 
         Raises:
-            KernelStartError: no process came up.
+            KernelStartError: no process came up, or the kernel was shut down.
         """
         async with self._lock(kernel_id):  # one lock per kernel: a busy one blocks no other
             attached = self._attached.get(kernel_id)
@@ -269,11 +272,11 @@ class KernelRegistry:
         try:
             kernel_id = await self.directory.kernel_of(notebook_path)
             attached = await self.attach(kernel_id)
-        except (NoKernelError, KernelStartError, KeyError):
+            limits = self.directory.limits(kernel_id)
+            layers = self.directory.containment(kernel_id).layers
+        except (NoKernelError, KernelStartError):
             return None
         usage, cpu_s = await asyncio.to_thread(attached.usage)
-        limits = self.directory.limits(kernel_id)
-        layers = self.directory.containment(kernel_id).layers
         layer = attached.layer
         is_run = layer is None or (layer.is_gated and layer.is_asked_about)
         news = () if layer is None or is_run else layer.take_news()
@@ -308,14 +311,14 @@ class KernelRegistry:
                     return Alive()
                 attached = await self.attach(kernel_id)
                 text = await attached.evaluate("", variables_expression(), _VARIABLES_S)
-        except (KernelStartError, KeyError, TimeoutError):
+        except (KernelStartError, TimeoutError):
             return Alive()
         return alive_from_text(text or "")
 
     async def _is_busy(self, kernel_id: str) -> bool:
         """Whether the kernel is busy; its idle state may be reported a moment late."""
         for _ in range(_BUSY_LOOKS):
-            if getattr(self._managers.get_kernel(kernel_id), "execution_state", "") != "busy":
+            if getattr(self.directory.manager(kernel_id), "execution_state", "") != "busy":
                 return False
             await asyncio.sleep(_BUSY_POLL_S)
         return True

@@ -179,5 +179,6 @@ class ActiveRuns:
                 self._history.keep_trajectory(run.journal, run.trajectory)
         except OSError as error:
             _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
-        self._open_notebooks.settle(run.ask.notebook_path)
+        finally:
+            self._open_notebooks.settle(run.ask.notebook_path)
         _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
-from jupyter_client.multikernelmanager import AsyncMultiKernelManager
+from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
 from dm_jupyter.data.kernel_tables import Alive
 from dm_jupyter.server.kernels.registry import KernelRegistry
@@ -18,8 +18,8 @@ from tests.waiting import PATIENCE_S, until
 
 
 @pytest.fixture
-async def managers(tmp_path: Path) -> AsyncIterator[AsyncMultiKernelManager]:
-    managers = AsyncMultiKernelManager(connection_dir=str(tmp_path))
+async def managers(tmp_path: Path) -> AsyncIterator[AsyncMappingKernelManager]:
+    managers = AsyncMappingKernelManager(connection_dir=str(tmp_path))
     yield managers
     await managers.shutdown_all(now=True)
 
@@ -29,7 +29,9 @@ def _held() -> int:
     return sum(1 for kind in ("fd", "task") for _ in Path("/proc/self", kind).iterdir())
 
 
-async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKernelManager) -> None:
+async def test_a_kernel_that_is_shut_down_leaves_nothing(
+    managers: AsyncMappingKernelManager,
+) -> None:
     kernels = KernelRegistry(None, managers, Limits())
     told: list[str] = []
     kernels.on_death = lambda kernel_id, why: told.append(why)
@@ -51,7 +53,7 @@ async def test_a_kernel_that_is_shut_down_leaves_nothing(managers: AsyncMultiKer
 
 
 async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
-    managers: AsyncMultiKernelManager,
+    managers: AsyncMappingKernelManager,
 ) -> None:
     kernels = KernelRegistry(None, managers, Limits())
     told: list[str] = []
@@ -71,9 +73,24 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
     assert not kernels._deaths
 
 
+async def test_a_kernel_that_was_shut_down_is_named_and_has_nothing(
+    managers: AsyncMappingKernelManager,
+) -> None:
+    kernels = KernelRegistry(None, managers, Limits())
+    kernel_id = await managers.start_kernel()
+    await kernels.attach(kernel_id)
+    await managers.shutdown_kernel(kernel_id, now=True)
+    await until(lambda: not kernels._attached, "the kernel is forgotten")
+    with pytest.raises(KernelStartError, match="was shut down: start one"):
+        await kernels.attach(kernel_id)
+    assert kernels.directory.process_of(kernel_id) == ""
+    assert await kernels.alive(kernel_id) == Alive()
+    await kernels.close()
+
+
 @pytest.mark.slow
 async def test_variables_are_asked_of_a_kernel_that_others_keep_busy(
-    managers: AsyncMultiKernelManager, monkeypatch: pytest.MonkeyPatch
+    managers: AsyncMappingKernelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dm_jupyter.server.kernels.registry._ALIVE_S", PATIENCE_S)
     kernels = KernelRegistry(None, managers, Limits())
@@ -106,7 +123,7 @@ async def _run_cells(page: AsyncKernelClient) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("is_attached", [False, True])
 async def test_a_kernel_that_never_answers_is_not_waited_for(
-    managers: AsyncMultiKernelManager, is_attached: bool, monkeypatch: pytest.MonkeyPatch
+    managers: AsyncMappingKernelManager, is_attached: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("dm_jupyter.server.kernels.registry._ALIVE_S", 1.0)
     kernels = KernelRegistry(None, managers, Limits())

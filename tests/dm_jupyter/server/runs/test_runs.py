@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
+from typing import Any
 
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
+from dm_jupyter.server.runs.active_runs import ActiveRuns
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
 from tests.waiting import PATIENCE_S, until
@@ -520,6 +523,43 @@ async def test_a_kernel_out_of_memory_says_so_everywhere(server: JupyterServer, 
         if message["operation"]["op"] == "append_output"
     ]
     assert errors[-1]["ename"] == "MemoryLimit"
+
+
+async def test_a_kernel_shut_down_during_a_run_is_named_and_the_run_is_kept(
+    server: JupyterServer, say
+) -> None:
+    say("print('never')\n```", ANSWER)
+    path = server.notebook("shut_down.ipynb")
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Print", files=["sales.csv"], approval="ask")
+        waiting = await panel.until("cell_opened")
+        server.end_kernels(path)
+        await panel.say(
+            "decide", run_id=run_id, cell_id=waiting["cell_id"], decision="approve", source=None
+        )
+        closed = await _ended(panel)
+    assert closed["stop"] == "fault"
+    assert "was shut down: start one" in closed["detail"]
+    run = f"/dm-jupyter/api/runs/{run_id}"
+    await until(lambda: not server.refusal("GET", f"{run}/export?as=trajectory"), "it is kept")
+
+
+def test_the_notebook_is_written_even_if_keeping_the_run_breaks() -> None:
+    settled: list[str] = []
+
+    def broken(_: object) -> None:
+        raise RuntimeError("a fault")
+
+    parts: Any = SimpleNamespace(settle=settled.append, keep=broken)
+    run: Any = SimpleNamespace(
+        journal=SimpleNamespace(run_id="r"),
+        summary=None,
+        ask=SimpleNamespace(notebook_path="n.ipynb"),
+    )
+    with pytest.raises(RuntimeError, match="a fault"):
+        ActiveRuns(parts, parts, parts, parts, parts, parts)._ended(run)
+    assert settled == ["n.ipynb"]
 
 
 async def test_the_cells_are_run_again_in_an_empty_kernel(server: JupyterServer, say) -> None:
