@@ -17,6 +17,8 @@ from kernel_sandbox.watch.watchdog import LimitViolation
 __all__ = ["CellChannel", "CellRun", "RunningKernel", "outcome_of_reply"]
 
 INTERRUPT_GRACE_S = 2.0
+LOST_STATE = "The kernel had ended since the cell before: this one met an empty one."
+"""What the result of a cell says if another kernel ran the cell before."""
 _PRESS_AGAIN_S = 0.5
 _LAST_OUTPUT_S = 0.5
 _DEATH_NEWS_S = 0.25

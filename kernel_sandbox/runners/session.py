@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, Self
 
 from kernel_sandbox.aio import AsyncResource, run_shielded
-from kernel_sandbox.cells.cell import CellRun, RunningKernel
+from kernel_sandbox.cells.cell import LOST_STATE, CellRun, RunningKernel
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
@@ -22,8 +22,6 @@ from kernel_sandbox.jupyter.live import LiveKernel
 from kernel_sandbox.types import CellResult, CellStatus, FileChange, Limits
 
 __all__ = ["CellSession", "KernelSession", "LiveProcess", "settled"]
-
-_LOST = "The kernel had ended since the cell before: this one met an empty one."
 
 
 class LiveProcess(RunningKernel, Protocol):
@@ -231,7 +229,7 @@ class CellSession(AsyncResource):
             return kernel, ""
         was_told = kernel is None
         await self._stop()
-        return await self._start(), "" if was_told else _LOST
+        return await self._start(), "" if was_told else LOST_STATE
 
     async def _start(self) -> LiveProcess:
         kernel = self._launch()

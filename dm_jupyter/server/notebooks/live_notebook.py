@@ -41,9 +41,11 @@ from dm_jupyter.server.protocol.operations import (
     SetExecution,
     SetSource,
 )
+from kernel_sandbox.cells.cell import LOST_STATE
 from kernel_sandbox.types import CellError, CellResult, CellStatus
 
 if TYPE_CHECKING:
+    from kernel_sandbox.jupyter.attached import AttachedKernel
     from kernel_sandbox.packages.packages import Missing
 
 __all__ = ["LiveNotebook"]
@@ -97,6 +99,10 @@ class LiveNotebook:
         self._ran: list[_Written] = []
         """The cells of its turns, in order."""
         self._has_run = False
+        self._kernel: AttachedKernel | None = None
+        """The kernel of the last cell; `None` before the first, and if the cell has ended it."""
+        self._lost = ""
+        """What the next result must tell about the loss of the kernel."""
         self._sql = SqlCells(())
         self.step = 1
         """Number of the turn that the next cells belong to."""
@@ -133,6 +139,8 @@ class LiveNotebook:
         if not self._written:
             self._insert("markdown", self._question, "question")
         above = self._insert("markdown", thought, "thought") if thought else None
+        if cell.language == "sql" and self._sql.knows_function:
+            await self._attach()  # a kernel that was restarted has no function
         if definition := self._sql.definition(cell):
             _, result = await self._run_cell(definition, "", "sql", is_hidden=True)
             self._sql.knows_function = result.ok
@@ -140,6 +148,7 @@ class LiveNotebook:
         ran, result = await self._run_cell(source, thought, cell.language, above=above)
         if result.state_lost:
             self._sql.knows_function = False
+            self._kernel = None
         return ExecutedCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
     def finish(self, trajectory: Trajectory) -> None:
@@ -245,7 +254,10 @@ class LiveNotebook:
         done = await self._packages.supply(written.source, missing, is_agreed=is_agreed)
         result = await self._execute(written)
         self._say_limit(written, result)
-        return replace(result, message=f"{done} {result.message}".strip())
+        lost = ""
+        if written.is_code:  # the model sees no result of a hidden cell
+            lost, self._lost = self._lost, ""
+        return replace(result, message=" ".join(filter(None, (done, lost, result.message))))
 
     async def _execute(self, written: _Written) -> CellResult:
         cell_id, count = written.cell_id, None
@@ -253,7 +265,7 @@ class LiveNotebook:
         self._journal.operate(SetExecution(cell_id, is_running=True))
         stream = OutputStream(cell_id, self._journal.operate)
         try:
-            kernel = await self._kernels.attach(self._kernel_id)
+            kernel = await self._attach()
             self._has_run = True
             await kernel.tell_figures()
             await self._gate.begin(kernel)
@@ -263,6 +275,15 @@ class LiveNotebook:
             await stream.close()
             self._journal.operate(SetExecution(cell_id, False, count))
         return await self._gate.end(cell_id, self.step, result)
+
+    async def _attach(self) -> AttachedKernel:
+        """Return the notebook's kernel; note if it is not the one that ran the cell before."""
+        kernel = await self._kernels.attach(self._kernel_id)
+        if self._kernel not in (None, kernel):
+            self._sql.knows_function = False
+            self._lost = LOST_STATE
+        self._kernel = kernel
+        return kernel
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -1,20 +1,32 @@
 """What is held of kernels in the server's process; the kernels are real."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import sqlite3
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from jupyter_client.asynchronous.client import AsyncKernelClient
 from jupyter_server.services.kernels.kernelmanager import AsyncMappingKernelManager
 
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import RunCell
 from dm_jupyter.data.kernel_tables import Alive
+from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.kernels.registry import KernelRegistry
+from dm_jupyter.server.notebooks.approvals import Approvals
+from dm_jupyter.server.notebooks.live_notebook import LiveNotebook
+from dm_jupyter.server.protocol import Decide
+from kernel_sandbox.cells.cell import LOST_STATE
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.types import Limits
 from tests.waiting import PATIENCE_S, until
+
+SQL = RunCell("SELECT amount FROM sold", "sql")
 
 
 @pytest.fixture
@@ -86,6 +98,74 @@ async def test_a_kernel_that_was_shut_down_is_named_and_has_nothing(
     assert kernels.directory.process_of(kernel_id) == ""
     assert await kernels.alive(kernel_id) == Alive()
     await kernels.close()
+
+
+@dataclass
+class Live:
+    """A kernel that a person restarts, in a folder with a database."""
+
+    managers: AsyncMappingKernelManager
+    kernels: KernelRegistry
+    kernel_id: str
+    folder: Path
+
+    def notebook(self, approvals: Approvals) -> LiveNotebook:
+        """One that a run begins to write."""
+        journal = Journal(self.folder)
+        notebook = LiveNotebook(journal, self.kernels, self.kernel_id, approvals, lambda _: None)
+        notebook.begin(Task("r", "How many?"), ("shop.db",), (), self.folder)
+        return notebook
+
+    async def restart(self) -> None:
+        """Restarts the kernel, as the person does between two cells."""
+        await self.managers.restart_kernel(self.kernel_id, now=True)
+
+
+@pytest.fixture
+async def live(managers: AsyncMappingKernelManager, tmp_path: Path) -> AsyncIterator[Live]:
+    with contextlib.closing(sqlite3.connect(tmp_path / "shop.db")) as connection:
+        connection.execute("CREATE TABLE sold AS SELECT 40 AS amount")
+        connection.commit()
+    kernels = KernelRegistry(None, managers, Limits())
+    yield Live(managers, kernels, await managers.start_kernel(cwd=str(tmp_path)), tmp_path)
+    await kernels.close()
+
+
+async def test_a_restart_between_cells_is_told_once_and_sql_still_works(live: Live) -> None:
+    notebook = live.notebook(Approvals("auto", is_restricted=False))
+    assert (await notebook.run(SQL, "")).result.ok
+    await live.restart()
+    result = (await notebook.run(SQL, "")).result
+    assert (result.ok, result.message) == (True, LOST_STATE)
+    await live.restart()
+    result = (await notebook.run(RunCell("result_2"), "")).result
+    assert (result.error and result.error.name, result.message) == ("NameError", LOST_STATE)
+    result = (await notebook.run(SQL, "")).result
+    assert (result.ok, result.message) == (True, "")
+
+
+async def test_a_kernel_that_ends_in_a_cell_is_not_told_of_again(live: Live) -> None:
+    notebook = live.notebook(Approvals("auto", is_restricted=False))
+    ends = RunCell("import os\nvars(os)['_ex' + 'it'](1)")
+    assert (await notebook.run(ends, "")).result.state_lost
+    await live.restart()
+    result = (await notebook.run(SQL, "")).result
+    assert (result.ok, result.message) == (True, "")
+
+
+async def test_a_restart_while_a_cell_waits_is_told(live: Live) -> None:
+    approvals = Approvals("ask", is_restricted=False)
+    notebook = live.notebook(approvals)
+    told = []
+    for restarts in (False, True, False):
+        running = asyncio.create_task(notebook.run(SQL, ""))
+        await until(lambda: approvals._waiting, "the cell waits")
+        if restarts:
+            await live.restart()
+        approvals.decide(Decide("r", notebook.written[0], "approve"))
+        result = (await running).result
+        told.append((result.ok, result.message))
+    assert told == [(True, ""), (False, LOST_STATE), (True, "")]
 
 
 @pytest.mark.slow
