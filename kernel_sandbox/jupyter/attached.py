@@ -85,6 +85,8 @@ class AttachedKernel(WatchedKernel):
         if self._sandbox is not None:
             self._ran_out = self._sandbox.out_of_memory()
         self.limits = limits
+        self.was_killed = False
+        """Whether `kill` ended it: for a violation, or because a cell would not stop."""
         self._tells_figures = False
         self._context = new_context()
         self._channel = ZmqChannels(
@@ -185,6 +187,7 @@ class AttachedKernel(WatchedKernel):
         provisioner = self._provisioner
         is_same = provisioner is not None and provisioner is self._manager.provisioner
         if provisioner is not None and is_same and not self.dead.is_set():
+            self.was_killed = True
             with contextlib.suppress(ProcessLookupError):
                 await provisioner.kill()
         await self.dead.wait()

@@ -40,6 +40,7 @@ _ALIVE_S = 8.0
 """Limit on asking a kernel: attaching waits for whatever the kernel is doing."""
 _BUSY_LOOKS, _BUSY_POLL_S = 5, 0.05
 _SHUT_DOWN = "the notebook's kernel was shut down: start one, then ask again"
+_WOULD_NOT_STOP = "the cell would not stop, so its kernel was ended; its variables are gone"
 
 
 class NoKernelError(Exception):
@@ -263,6 +264,8 @@ class KernelRegistry:
     def _tell_death(self, kernel_id: str, attached: AttachedKernel) -> None:
         if attached.violation is not None:
             self.on_death(kernel_id, f"{attached.violation.message} Its variables are gone.")
+        elif attached.was_killed:
+            self.on_death(kernel_id, _WOULD_NOT_STOP)
         elif attached.exit_status not in (None, 0):
             limits = self.directory.limits(kernel_id)
             self.on_death(kernel_id, describe_death(attached.exit_status, limits))

@@ -85,6 +85,21 @@ async def test_a_kernel_that_died_is_told_of_once_and_its_successor_attached_to(
     assert not kernels._deaths
 
 
+async def test_a_kernel_ended_because_its_cell_would_not_stop_is_told_as_that(
+    managers: AsyncMappingKernelManager,
+) -> None:
+    kernels = KernelRegistry(None, managers, Limits(wall_s=1.0))
+    told: list[str] = []
+    kernels.on_death = lambda kernel_id, why: told.append(why)
+    attached = await kernels.attach(await managers.start_kernel())
+    deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    result = await attached.run(deaf)
+    assert "was killed" in result.message
+    await until(lambda: told, "the death is told")
+    assert told == ["the cell would not stop, so its kernel was ended; its variables are gone"]
+    await kernels.close()
+
+
 async def test_a_kernel_that_was_shut_down_is_named_and_has_nothing(
     managers: AsyncMappingKernelManager,
 ) -> None:
