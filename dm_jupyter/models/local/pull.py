@@ -7,6 +7,7 @@ size and SHA-256 decide.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import http.client
 import os
@@ -45,6 +46,7 @@ _HUB_CHUNK_BYTES: Final = 1 << 18
 CONNECT_TIMEOUTS_S: Final = (4.0, 8.0, 16.0)
 """Time limits of the attempts, in order. A stalled read fails one; progress restarts the list."""
 _HTTP_REFUSED = range(400, 500)
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,13 @@ class _Pull:
                 f"and there are {free / 1e9:.2f} GB. Make room, or set XDG_CACHE_HOME to a folder "
                 "on a larger disk."
             )
+
+    def disk_full(self) -> NoSpaceError:
+        """Return the error of a disk, or quota, that is full before the file has arrived."""
+        return NoSpaceError(
+            f"The disk of {self.path.parent} became full while {self.file.name} was fetched. What "
+            "has arrived is kept. Make room, or set XDG_CACHE_HOME to a folder on a larger disk."
+        )
 
     def fetch(self, sources: Sources) -> None:
         """Fill `part_file` from the first source that has the file.
@@ -276,6 +285,10 @@ def _pull_file(work: _Pull, sources: Sources) -> None:
         except WrongFileError:
             work.discard()
             raise
+        except OSError as error:
+            if error.errno in _DISK_FULL:
+                raise work.disk_full() from error
+            raise
         work.part_file.replace(path)
         work.discard()
 
@@ -338,6 +351,7 @@ def _download(
 
     Raises:
         HubUnreachableError: All attempts failed, or the server refused.
+        OSError: `part_file` can't be written; no other attempt or source would help.
     """
     failures = 0
     while True:
@@ -347,6 +361,8 @@ def _download(
         try:
             _one_try(url, part_file, size_bytes, on_bytes, timeouts_s[failures])
         except (OSError, http.client.HTTPException) as error:
+            if isinstance(error, OSError) and error.filename == str(part_file):
+                raise
             if isinstance(error, urllib.error.HTTPError):
                 error.close()
                 if error.code in _HTTP_REFUSED:
@@ -379,16 +395,28 @@ def _one_try(
             raise HubUnreachableError(
                 f"it offered {start + int(length):,} bytes instead of {size_bytes:,}"
             )
-        with part_file.open("r+b" if part_file.exists() else "wb") as out:
-            out.truncate(start)
-            out.seek(start)
-            done = start
-            while chunk := response.read(_HUB_CHUNK_BYTES):
-                out.write(chunk)
-                done += len(chunk)
-                on_bytes(done)
+        done = start
+        while chunk := response.read(_HUB_CHUNK_BYTES):
+            _write(part_file, done, chunk)
+            done += len(chunk)
+            on_bytes(done)
     if done < size_bytes:
         raise http.client.IncompleteRead(b"", size_bytes - done)
+
+
+def _write(part_file: Path, start: int, chunk: bytes) -> None:
+    """Write a chunk after the first `start` bytes, and drop all bytes after it.
+
+    Raises:
+        OSError: The file can't be written. It names the file, unlike an error of the network.
+    """
+    try:
+        with part_file.open("r+b" if part_file.exists() else "wb") as out:
+            out.seek(start)
+            out.write(chunk)
+            out.truncate()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(part_file)) from error
 
 
 def _held(part_file: Path) -> int:

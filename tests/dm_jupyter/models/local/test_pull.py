@@ -266,6 +266,32 @@ def test_full_disk_is_noticed_before(
     assert hub.ranges == []
 
 
+@pytest.mark.parametrize("status", [None, 404], ids=["hub", "index"])
+def test_a_disk_that_becomes_full_is_no_fault_of_a_source(
+    status: int | None, model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
+) -> None:
+    hub.status = status
+    (tmp_path / "tiny.gguf.part").symlink_to("/dev/full")
+    with pytest.raises(NoSpaceError, match="Make room") as caught:
+        pull(model, tmp_path, sources=sources)
+    assert str(tmp_path) in str(caught.value)
+    assert len(hub.ranges) == 1
+    assert len(index.asked) == (0 if status is None else 1)
+
+
+def test_a_file_that_can_not_be_written_is_no_fault_of_a_source(
+    model: LocalModel, hub: Hub, index: Index, sources: Sources, tmp_path: Path
+) -> None:
+    part_file = tmp_path / "tiny.gguf.part"
+    part_file.mkdir()
+    hub.ignores_range = True
+    with pytest.raises(IsADirectoryError) as caught:
+        pull(model, tmp_path, sources=sources)
+    assert caught.value.filename == str(part_file)
+    assert len(hub.ranges) == 1
+    assert index.asked == []
+
+
 def assert_set(event: threading.Event) -> None:
     assert event.wait(PATIENCE_S)
 
