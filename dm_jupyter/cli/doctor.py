@@ -160,7 +160,8 @@ async def _remote(choice: ModelChoice) -> PartFound:
         base_url=choice.base_url, api_key=choice.api_key or "none", max_retries=0, timeout=10
     ) as client:
         try:
-            names = [entry.id async for entry in client.models.list()]
+            # The raw reply: the client accepts anything as a list, even the page of a proxy.
+            names = _names((await client.models.with_raw_response.list()).content)
         except openai.APIStatusError as error:
             if error.status_code in _REFUSES_KEY:
                 return failed(f"{address} refuses the key. Enter one, and look again.", _ENTER_KEY)
@@ -172,12 +173,42 @@ async def _remote(choice: ModelChoice) -> PartFound:
         except openai.OpenAIError:
             silent = f"Nothing answers at {address}. Start the server there, and look again."
             return failed(silent, own_command(*again, choice.model))
-    if choice.model in names:
+    return _looked_up(choice, names)
+
+
+def _looked_up(choice: ModelChoice, names: list[str] | None) -> PartFound:
+    """Return the finding on whether the endpoint lists the model; None is no list."""
+    address = shown_address(choice.base_url)
+    if names is None:
+        detail = (
+            f"{address} answers, but not as a model's endpoint, whose address usually ends in /v1. "
+            "Correct the address, and look again."
+        )
+        right = address if address.endswith("/v1") else f"{address.rstrip('/')}/v1"
+        command = own_command("doctor", "--base-url", right, "--model", choice.model)
+    elif choice.model in names:
         return PartFound("model", choice.model, "ok", f"At {address}.")
-    nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
-    others = f", but {', '.join(names)}." if names else ". It lists no models."
-    has = f"{address} has no model {choice.model}{others}"
-    return failed(has, own_command(*again, *nearest) if nearest else "")
+    else:
+        others = f", but {', '.join(names)}." if names else ". It lists no models."
+        detail = f"{address} has no model {choice.model}{others}"
+        nearest = difflib.get_close_matches(choice.model, names, 1, 0.0)
+        command = own_command("doctor", "--base-url", address, "--model", *nearest)
+        command = command if nearest else ""
+    return PartFound("model", choice.model, "failed", detail, command, is_blocker=True)
+
+
+def _names(reply: bytes) -> list[str] | None:
+    """Return the names in a reply to a request for the list of models; None if it is no list."""
+    try:
+        said = json.loads(reply)
+    except ValueError:
+        return None
+    entries = said.get("data", said) if isinstance(said, dict) else said
+    if entries is None:  # some send this for an empty list
+        return []
+    if not isinstance(entries, list):
+        return None
+    return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
 
 
 async def _abilities(choice: ModelChoice) -> list[PartFound]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, Layer
 from kernel_sandbox.conformance.selfcheck import Check
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.packages.commands import install_extra, own_command
-from tests.endpoint import ScriptedEndpoint, unused_url
+from tests.endpoint import LocalServer, ScriptedEndpoint, unused_url
 
 ALL = Containment(tuple(Layer(name, LayerState.ACTIVE, f"[{name}]") for name in LAYER_NAMES))
 NO_FILES = ALL.with_layers(
@@ -187,6 +188,60 @@ def test_an_endpoint_that_can_not_answer_is_a_blocker(
     assert words in blocker["detail"]
     assert blocker["command"].endswith(helps)
     assert bool(blocker["command"]) == bool(helps)
+
+
+class _Page(BaseHTTPRequestHandler):
+    """Answers everything with 200 and the same content."""
+
+    endpoint: Pages
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.endpoint.content)))
+        self.end_headers()
+        self.wfile.write(self.endpoint.content)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+class Pages(LocalServer):
+    """A server that is none of a model."""
+
+    handler = _Page
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+
+@pytest.mark.parametrize("content", [b"<html>Welcome</html>", b"\xff", b'{"status": "ok"}', b"7"])
+@pytest.mark.parametrize("path", ["", "/", "/v1"])
+def test_a_server_that_is_no_endpoint_is_a_blocker_and_its_address_said_to_be_wrong(
+    machine: dict[str, Any], content: bytes, path: str
+) -> None:
+    with Pages(content) as pages:
+        root = f"http://127.0.0.1:{pages.port}"
+        code, report = _report("--base-url", root + path, "--model", "tiny")
+    assert code == 1
+    (blocker,) = _blockers(report)
+    assert "answers, but not as a model's endpoint" in blocker["detail"]
+    again = own_command("doctor", "--base-url", f"{root}/v1", "--model", "tiny")
+    assert blocker["command"] == again
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b'[{"id": "big"}, 7]', "but big."), (b'{"data": null}', "It lists no models.")],
+)
+def test_lists_of_models_come_in_several_forms(
+    machine: dict[str, Any], content: bytes, words: str
+) -> None:
+    with Pages(content) as pages:
+        url = f"http://127.0.0.1:{pages.port}/v1"
+        code, report = _report("--base-url", url, "--model", "tiny")
+    assert code == 1
+    (blocker,) = _blockers(report)
+    assert words in blocker["detail"]
 
 
 def test_an_endpoint_that_lists_no_models_may_be_asked(machine: dict[str, Any]) -> None:
