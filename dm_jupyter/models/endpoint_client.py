@@ -19,7 +19,8 @@ from dm_jupyter.models.call import AnswerStream, Call
 from dm_jupyter.models.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+    from httpx2 import AsyncClient, Request, Response
+    from openai import APIError, AsyncOpenAI
 
 __all__ = ["Endpoint", "EndpointClient"]
 
@@ -30,6 +31,7 @@ _WAYS_OUT = {
     404: " — check --model and --base-url",
     429: " — too many requests, and still after all retries; wait, or use another endpoint",
 }
+_OF_CONTEXT = ("length", "size", "window", "token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ class EndpointClient:
             api_key=self._endpoint.api_key or "none",
             max_retries=self._endpoint.retries,
             timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
+            http_client=_patient_client(),
         )
         return self
 
@@ -80,6 +83,17 @@ class EndpointClient:
         if self._client is not None:
             await self._client.close()
             self._client = None
+
+    @property
+    def _where(self) -> str:
+        return f"{self._endpoint.model} at {self._endpoint.address}"
+
+    @property
+    def _silence(self) -> str:
+        return (
+            f"{self._where} did not begin to answer within {self._endpoint.read_timeout_s:g} s; "
+            "ask again when it has less to do, ask about less data, or use a faster model"
+        )
 
     async def listed(self) -> list[Any]:
         """Return the entries of its list of models; empty if the list is unavailable."""
@@ -109,7 +123,8 @@ class EndpointClient:
             on_begun: called at the first token.
 
         Raises:
-            EndpointUnreachableError: nothing listens there, even after all retries.
+            EndpointUnreachableError: nothing listens there, even after all retries, or it did not
+                begin to answer in time.
             EndpointRefusedError: it answered with an error: key, model name or request.
             ContextFullError: the conversation is longer than the model's context.
             StreamBrokenError: the answer broke off.
@@ -138,9 +153,10 @@ class EndpointClient:
         import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
         import openai  # noqa: PLC0415
 
+        where = self._where
         broken = (
-            f"the answer of {self._endpoint.model} at {self._endpoint.address} broke off before "
-            "its end; ask again, or look at the server's log"
+            f"the answer of {where} broke off before its end; ask again, or look at the server's "
+            "log"
         )
         has_begun = False
         try:
@@ -153,8 +169,16 @@ class EndpointClient:
                     on_text(text)
                 if answers.is_enough:
                     return
-        except (openai.APIError, httpx2.HTTPError) as error:
+        except openai.APITimeoutError as error:
+            raise StreamBrokenError(broken if has_begun else self._silence) from error
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
             raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
+        except openai.APIError as error:  # an event of the stream that tells an error
+            if _names_context(error):
+                raise ContextFullError(f"{where}: {_reason(error)}") from error
+            raise StreamBrokenError(
+                f"the answer of {where} broke off with an error: {_reason(error)}"
+            ) from error
         if not answers.is_whole:
             raise StreamBrokenError(broken)
 
@@ -172,9 +196,10 @@ class EndpointClient:
     @asynccontextmanager
     async def _faults(self) -> AsyncIterator[None]:
         """Convert the client's exceptions into ours, each naming the endpoint and a remedy."""
+        import httpx2  # noqa: PLC0415
         import openai  # noqa: PLC0415
 
-        where = f"{self._endpoint.model} at {self._endpoint.address}"
+        where = self._where
         try:
             yield
         except openai.APIStatusError as error:
@@ -186,10 +211,37 @@ class EndpointClient:
                 error.status_code,
             ) from error
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ReadTimeout):
+                raise EndpointUnreachableError(self._silence) from error
             raise EndpointUnreachableError(
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
             ) from error
+
+
+def _patient_client() -> AsyncClient:
+    """Return a client of HTTP that sends no request again while the server still works on it.
+
+    `openai` would repeat it after each timeout. It repeats no request that failed with its own
+    error, and still those that were refused or never sent.
+    """
+    import httpx2  # noqa: PLC0415
+    import openai  # noqa: PLC0415
+
+    class PatientClient(openai.DefaultAsyncHttpxClient):
+        async def send(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+            try:
+                return await super().send(request, *args, **kwargs)
+            except httpx2.ReadTimeout as error:
+                raise openai.APITimeoutError(request=request) from error
+
+    return PatientClient()
+
+
+def _names_context(error: APIError) -> bool:
+    """Return whether an error says that the context is full; not one of a cancelled context."""
+    text = str(error.body).lower()
+    return "context" in text and any(word in text for word in _OF_CONTEXT)
 
 
 def _reason(error: Any) -> str:

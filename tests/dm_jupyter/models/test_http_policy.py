@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import traceback
 from dataclasses import replace
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,7 @@ from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.local.tickets import RequestQueue
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import SampleRequest, Urgency
-from tests.endpoint import ScriptedEndpoint, unused_url
+from tests.endpoint import LocalServer, ScriptedEndpoint, unused_url
 from tests.waiting import PATIENCE_S, until
 
 KEY = "sk-very-secret-0123456789"
@@ -262,6 +264,99 @@ async def test_a_full_context_is_told_from_other_refusals() -> None:
         async with HttpPolicy(Endpoint(endpoint.base_url, "m")) as policy:
             with pytest.raises(ContextFullError, match="context size"):
                 await policy.sample(SampleRequest((Message("user", "hi"),)), print)
+
+
+class _OneStream(BaseHTTPRequestHandler):
+    endpoint: OneStream
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.endpoint.requests += 1
+        if self.endpoint.reads_until is not None:
+            self.endpoint.reads_until.wait(PATIENCE_S)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        for event in self.endpoint.events:
+            self.wfile.write(f"data: {json.dumps(event)}\n\n".encode())
+        self.wfile.flush()
+        if self.endpoint.ends_after is not None:
+            self.endpoint.ends_after.wait(PATIENCE_S)
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        pass
+
+
+class OneStream(LocalServer):
+    """Answers each request with the same events."""
+
+    handler = _OneStream
+    requests = 0
+    reads_until: threading.Event | None = None
+    """Set when it may begin to answer."""
+    ends_after: threading.Event | None = None
+    """Set when the stream may end."""
+
+    def __init__(self, *events: dict[str, Any]) -> None:
+        self.events = events
+
+    async def raises(self) -> Exception:
+        """Returns how a question fails that waits for a quarter of a second."""
+        url = f"http://127.0.0.1:{self.port}/v1"
+        patience = Endpoint(url, "m", KEY, read_timeout_s=0.25)
+        async with HttpPolicy(patience) as policy:
+            with pytest.raises(PolicyError) as caught:
+                await policy.sample(SampleRequest((Message("user", "hi"),)), lambda _: None)
+        assert f"m at {url}" in str(caught.value)
+        return caught.value
+
+
+WORD = {"choices": [{"index": 0, "delta": {"content": "well"}, "finish_reason": None}]}
+
+
+async def test_a_server_that_does_not_begin_to_answer_is_named_as_slow_and_asked_once() -> None:
+    with OneStream() as server:
+        server.reads_until = threading.Event()
+        error = await server.raises()
+        server.reads_until.set()
+    assert isinstance(error, EndpointUnreachableError)
+    assert "did not begin to answer within 0.25 s" in str(error)
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "words"),
+    [((), "did not begin to answer within 0.25 s"), ((WORD,), "broke off before its end")],
+)
+async def test_a_stream_that_falls_silent_is_broken(
+    events: tuple[dict[str, Any], ...], words: str
+) -> None:
+    with OneStream(*events) as server:
+        server.ends_after = threading.Event()
+        error = await server.raises()
+        server.ends_after.set()
+    assert isinstance(error, StreamBrokenError)
+    assert words in str(error)
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "words"),
+    [
+        ({"code": 402, "message": "Insufficient credits"}, StreamBrokenError, ": Insufficient cre"),
+        ("context canceled", StreamBrokenError, "error: context canceled"),
+        ({"message": "exceeds the context size", "code": 400}, ContextFullError, "context size"),
+        ({"message": "too long", "code": "context_length_exceeded"}, ContextFullError, "too long"),
+    ],
+)
+async def test_an_error_within_a_stream_is_told_in_its_own_words(
+    told: object, kind: type[Exception], words: str
+) -> None:
+    with OneStream(WORD, {"error": told}) as server:
+        error = await server.raises()
+    assert type(error) is kind
+    assert words in str(error)
+    assert server.requests == 1
 
 
 PICTURE = "data:image/png;base64,iVBORw0KGgo="
