@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
 
 from dm_jupyter.core.dialect import Message, Tool
-from dm_jupyter.core.errors import EndpointRefusedError
+from dm_jupyter.core.errors import (
+    EndpointRefusedError,
+    EndpointUnreachableError,
+    StreamBrokenError,
+)
 from dm_jupyter.core.plain_text import is_on_this_machine
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.call import AnswerStream, Call, build_call
@@ -58,6 +63,13 @@ _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs
 """Fields that are dropped first if a refusal names none."""
 _FLAGS = _EXTENSIONS[:2]
 """Those of them that continue an opening."""
+_CHECKS = 10
+_CHECK_S = 0.1
+"""A killed process breaks its connections shortly before its locks are free."""
+_ENDED = (
+    "the local model's server ended, most likely because memory ran out; ask again, and it is "
+    "started again, or choose a smaller model"
+)
 
 
 class HttpPolicy:
@@ -72,6 +84,7 @@ class HttpPolicy:
         memory: CapabilityMemory | None = None,
         queue: RequestQueue | None = None,
         urgency: Urgency = Urgency.QUESTION,
+        is_served: Callable[[], bool] = lambda: True,
     ) -> None:
         """Create the policy without connecting.
 
@@ -80,10 +93,12 @@ class HttpPolicy:
             memory: stores what is learned of it; `None` stores nothing.
             queue: in which requests wait for a server of this machine; `None` sends each at once.
             urgency: the highest that a request can have there.
+            is_served: whether the server of this machine still runs; true for any other endpoint.
         """
         self._endpoint = endpoint
         self._queue = queue
         self._urgency = urgency
+        self._is_served = is_served
         self._memory = memory
         self._client = EndpointClient(endpoint)
         self._learning = asyncio.Lock()
@@ -100,6 +115,11 @@ class HttpPolicy:
     def is_on_this_machine(self) -> bool:
         """Whether requests stay on this machine."""
         return is_on_this_machine(self._endpoint.base_url)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it can answer as far as is known; false if its server on this machine ended."""
+        return self._is_served()
 
     @property
     def capabilities(self) -> Capabilities:
@@ -199,7 +219,8 @@ class HttpPolicy:
             asked_with = self._capabilities
             call = build_call(self._endpoint.model, request, asked_with, count, logprobs)
             try:
-                answers = await self._in_turn(request, call, count, on_text)
+                async with self._end_named():
+                    answers = await self._in_turn(request, call, count, on_text)
             except EndpointRefusedError as error:
                 taught = _taught_by(error, call, attempt, self._capabilities)
                 # A concurrent request may have learned the same while this one was in flight.
@@ -253,6 +274,19 @@ class HttpPolicy:
                 raise
         can_call = self._capabilities.tools is True
         self._learned(replace(self._capabilities, tools=can_call))
+
+    @asynccontextmanager
+    async def _end_named(self) -> AsyncIterator[None]:
+        """Name the end of this machine's server as the reason of a failure, if it was."""
+        try:
+            yield
+        except (EndpointUnreachableError, StreamBrokenError) as error:
+            if self._queue is not None:
+                for _ in range(_CHECKS):
+                    if not self.is_served:
+                        raise type(error)(_ENDED) from error
+                    await asyncio.sleep(_CHECK_S)
+            raise
 
     async def _in_turn(
         self, request: SampleRequest, call: Call, count: int, on_text: Callable[[str], None]

@@ -26,6 +26,8 @@ __all__ = [
 
 AUTO = "auto"
 """Name for the dialect that suits the model."""
+_LOCAL_RETRIES = 2
+"""Retries at a server of this machine, where nothing answers only if it has ended."""
 
 
 @asynccontextmanager
@@ -57,8 +59,12 @@ async def open_policy(
     options = ServerOptions() if slots is None else ServerOptions(slots=slots)
     async with local_endpoint(choice.model, options, on_progress) as served:
         known = replace(LOCAL_SERVER, context_tokens=served.context_tokens)
-        endpoint = Endpoint(served.base_url, served.model_name, served.api_key, known)
-        async with HttpPolicy(endpoint, queue=served.queue(), urgency=urgency) as policy:
+        endpoint = Endpoint(
+            served.base_url, served.model_name, served.api_key, known, _LOCAL_RETRIES
+        )
+        async with HttpPolicy(
+            endpoint, queue=served.queue(), urgency=urgency, is_served=served.is_served
+        ) as policy:
             yield policy
 
 

@@ -72,6 +72,10 @@ class LocalEndpoint:
         together = all_tokens(self.slots, self.context_tokens)
         return RequestQueue(self.key_file.parent, self.slots, together)
 
+    def is_served(self) -> bool:
+        """Return whether the server still runs; one that was started after it is another."""
+        return _endpoint_of(ServerFolder(self.key_file.parent)) == self
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:

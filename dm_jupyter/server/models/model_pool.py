@@ -13,6 +13,7 @@ from typing import Any
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, LocalModelError, StreamBrokenError
 from dm_jupyter.core.plain_text import shown_address, shown_host
+from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.opening import adapter_hash, open_policy
 from dm_jupyter.models.protocols import Policy
 
@@ -30,11 +31,17 @@ _Key = tuple[ModelChoice, str]
 class _Open:
     """A model that is open, owned by the task that opened it."""
 
-    ready: asyncio.Future[Policy]
+    ready: asyncio.Future[HttpPolicy]
     task: asyncio.Task[None] | None = None
     users: int = 0
     idle_since: float = 0.0
     leave: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether it can answer, or is being opened; false if its local server ended."""
+        is_open = self.ready.done() and self.ready.exception() is None
+        return not is_open or self.ready.result().is_served
 
 
 class ModelPool:
@@ -137,6 +144,11 @@ class ModelPool:
         """
         key = _key_of(choice)
         entry = self._open.get(key)
+        if entry is not None and not entry.is_served:
+            self._drop(key, entry)
+            if not entry.users:
+                entry.leave.set()
+            entry = None
         if entry is None:
             entry = _Open(asyncio.get_running_loop().create_future())
             entry.task = asyncio.create_task(self._hold(key, entry, on_progress))

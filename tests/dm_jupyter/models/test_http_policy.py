@@ -4,6 +4,8 @@ import asyncio
 import json
 import threading
 import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -25,6 +27,8 @@ from dm_jupyter.models.call import AnswerStream, Call
 from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
+from dm_jupyter.models.local.endpoint import LocalEndpoint
+from dm_jupyter.models.local.runtime import ServerFolder, ServerState, try_lock
 from dm_jupyter.models.local.tickets import RequestQueue
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import SampleRequest, Urgency
@@ -417,6 +421,39 @@ async def test_background_work_yields_to_a_question_and_asks_again(
     assert (asked.text, evaluated.text) == (text, text)
     assert len(heard) > 1
     assert said == [text]  # nothing of the answer that was given up
+
+
+async def test_the_end_of_the_local_server_is_named_and_no_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = ServerFolder(tmp_path)
+    alive = try_lock(folder.alive_lock)
+    assert alive is not None
+
+    @asynccontextmanager
+    async def running(*_: object) -> AsyncIterator[LocalEndpoint]:
+        yield LocalEndpoint(base_url, KEY, "tiny", 4096, 2, folder.key_file)
+
+    monkeypatch.setattr("dm_jupyter.models.local.local_endpoint", running)
+    script = ScriptedEndpoint(["a long enough answer"], breaks_at=0, breaks_politely=True)
+    with alive, script as endpoint:
+        base_url = endpoint.base_url
+        folder.publish(ServerState(base_url, "tiny", 4096, 2), KEY)
+        async with open_policy(ModelChoice("local")) as policy:
+            with pytest.raises(StreamBrokenError, match="broke off before its end"):
+                await policy.sample(ASKED, lambda _: None)
+            assert policy.is_served
+            endpoint.rewind()
+            alive.close()
+            with pytest.raises(StreamBrokenError, match=r"ended, most likely .* memory"):
+                await policy.sample(ASKED, lambda _: None)
+            assert not policy.is_served
+    async with open_policy(ModelChoice("local")) as policy:
+        with pytest.raises(
+            EndpointUnreachableError, match=r"server ended.*started again"
+        ) as caught:
+            await policy.sample(ASKED, lambda _: None)
+    assert "--base-url" not in str(caught.value)
 
 
 async def test_no_request_goes_before_one_of_another_policy_unasked(tmp_path: Path) -> None:

@@ -216,9 +216,13 @@ async def test_a_server_of_low_priority_is_raised_or_that_is_said(
 async def test_killed_server_is_replaced(served: LocalModel, options: ServerOptions) -> None:
     async with local_endpoint(served, options) as first:
         pid = _pid(served, options)
+        assert first.is_served()
         os.kill(pid, signal.SIGKILL)
         await _gone(pid)
+        assert not first.is_served()
         async with local_endpoint(served, options) as second:
+            assert second.is_served()
+            assert not first.is_served()
             assert second.api_key != first.api_key
             assert await asyncio.to_thread(_status, second, second.api_key) == 200
 

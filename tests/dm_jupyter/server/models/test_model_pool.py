@@ -37,6 +37,7 @@ class Model:
 
     name = "gone"
     is_closed = False
+    is_served = True
 
     async def sample(self, *_: object) -> Any:
         raise EndpointUnreachableError("nothing answers")
@@ -201,6 +202,25 @@ async def test_after_a_failure_a_local_model_is_opened_anew(
                 assert not cast("Model", other).is_closed
         await opened.is_closing.wait()
         assert [model.is_closed for model in opened.models] == [True, False, False]
+        await pool.close()
+    assert all(model.is_closed for model in opened.models)
+
+
+async def test_a_local_model_whose_server_ended_between_questions_is_opened_again(
+    opened: Opened,
+) -> None:
+    pool = ModelPool(LOCAL)
+    async with asyncio.timeout(PATIENCE_S):
+        first = await _used(pool, LOCAL)
+        first.is_served = False
+        second = await _used(pool, LOCAL)
+        assert second is not first
+        await opened.is_closing.wait()
+        assert [model.is_closed for model in opened.models] == [True, False]
+        async with pool.use(LOCAL, lambda _: None):
+            second.is_served = False
+            assert await _used(pool, LOCAL) is opened.models[2]
+            assert not second.is_closed
         await pool.close()
     assert all(model.is_closed for model in opened.models)
 

@@ -32,6 +32,7 @@ class Reader:
     """A model that notes what it is sent, and reads on until it may stop."""
 
     name = "reader"
+    is_served = True
 
     def __init__(self) -> None:
         self.requests: list[SampleRequest] = []
