@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["model_app"]
 
 _DEFAULT_MODEL = "qwen2.5-coder-1.5b-analyst"
+_CHECK_S = 1.0
+"""Seconds between two checks whether a server that is kept running still runs."""
 model_app = typer.Typer(
     name="model",
     no_args_is_help=True,
@@ -165,8 +167,14 @@ def serve(
 
 
 def _serve(name: str, options: ServerOptions) -> None:
+    """Serve a model until a signal.
+
+    Raises:
+        LocalModelError: It can't be started, or its server ended; the message ends with its log.
+    """
     import asyncio  # noqa: PLC0415
 
+    from dm_jupyter.core.errors import LocalModelError  # noqa: PLC0415
     from dm_jupyter.models.local.endpoint import local_endpoint  # noqa: PLC0415
 
     async def until_stopped() -> None:
@@ -176,7 +184,14 @@ def _serve(name: str, options: ServerOptions) -> None:
         tell = _tell if sys.stderr.isatty() else None
         async with local_endpoint(name, options, tell) as endpoint:
             _announce(name, endpoint, options.port)
-            await stop.wait()
+            while not stop.is_set():
+                if not endpoint.is_served():
+                    raise LocalModelError(
+                        f"The server of {name} ended. Its log:\n{endpoint.log_tail() or '(empty)'}"
+                    )
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_CHECK_S):
+                        await stop.wait()
 
     asyncio.run(until_stopped())
 

@@ -76,6 +76,10 @@ class LocalEndpoint:
         """Return whether the server still runs; one that was started after it is another."""
         return _endpoint_of(ServerFolder(self.key_file.parent)) == self
 
+    def log_tail(self) -> str:
+        """Return the last lines of the server's log."""
+        return ServerFolder(self.key_file.parent).log_tail()
+
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -185,33 +186,53 @@ def test_serve_of_an_absent_file_is_exit_code_4(tmp_path: Path) -> None:
     assert "model pull" in err
 
 
-def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
-    model_file = tmp_path / "well.gguf"
+@contextmanager
+def _serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
+    """A tiny server that a process serves, and the lines that it announces."""
+    model_file = folder / "well.gguf"
     model_file.write_text("well")
     tiny = Path(__file__).parents[1] / "models" / "local" / "tiny_server.py"
     program = (
-        "import sys\n"
+        "import sys, typer\n"
         "from pathlib import Path\n"
         "from dm_jupyter.models.local import endpoint\n"
         "from dm_jupyter.cli import model\n"
         f"command = (sys.executable, {str(tiny)!r})\n"
-        f"run = Path({str(tmp_path / 'run')!r})\n"
+        f"run = Path({str(folder / 'run')!r})\n"
         "options = endpoint.ServerOptions(runtime_dir=run, command=command, port=0)\n"
-        f"model._serve({str(model_file)!r}, options)\n"
+        "try:\n"
+        "    with model._faults():\n"
+        f"        model._serve({str(model_file)!r}, options)\n"
+        "except typer.Exit as exit:\n"
+        "    sys.exit(exit.exit_code)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         try:
-            lines = [process.stdout.readline() for _ in range(4)]
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE_S) == 0
+            yield process, [process.stdout.readline() for _ in range(4)]
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
+
+
+def test_serve_announces_and_ends_on_interrupt(tmp_path: Path) -> None:
+    with _serving(tmp_path) as (process, lines):
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE_S) == 0
     assert re.fullmatch(r"base URL +http://127\.0\.0\.1:\d+/v1\n", lines[0])
     assert "api-key" in lines[2]
+
+
+def test_serve_ends_with_its_server_and_shows_its_log(tmp_path: Path) -> None:
+    with _serving(tmp_path) as (process, lines):
+        folder = Path(lines[2].removeprefix("key file").strip()).parent
+        os.kill(int((folder / "alive.lock").read_text()), signal.SIGKILL)
+        assert process.wait(PATIENCE_S) == 4
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert re.search(r"The server of .*well\.gguf ended\. Its log:\nengine: well", said)
 
 
 def test_help_loads_nothing_heavy() -> None:
