@@ -40,8 +40,9 @@ class _Open:
     @property
     def is_served(self) -> bool:
         """Whether it can answer, or is being opened; false if its local server ended."""
-        is_open = self.ready.done() and self.ready.exception() is None
-        return not is_open or self.ready.result().is_served
+        if not self.ready.done() or self.ready.cancelled() or self.ready.exception() is not None:
+            return True
+        return self.ready.result().is_served
 
 
 class ModelPool:
