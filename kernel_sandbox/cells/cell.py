@@ -103,8 +103,6 @@ class CellRun:
         collector = OutputCollector(limits.output_bytes, on_change)
         self._execution = Execution(collector, keeps_ledger=keeps_ledger)
         self._was_interrupted = False
-        self._has_died = False
-        """Whether the kernel ended by itself, or for a limit; not because it would not stop."""
         self._lost = asyncio.Event()
         """Set when an interrupt has ended the cell and its reply does not come: the signal met the
         kernel between the code and the reply."""
@@ -219,8 +217,7 @@ class CellRun:
 
     @property
     def _cut_bytes(self) -> int:
-        dropped = 0 if self._has_died else self._execution.dropped_bytes
-        return self._execution.collector.cut_bytes + dropped
+        return self._execution.collector.cut_bytes + self._execution.dropped_bytes
 
     def _cut(self) -> str:
         if not self._cut_bytes:
@@ -240,7 +237,7 @@ class CellRun:
         return CellStatus.ERROR, f"{self._cut()} The cell was interrupted.", "output"
 
     def _death(self) -> _Outcome:
-        self._has_died = True
+        self._execution.dropped_bytes = 0  # the death has broken the connection
         violation = self._kernel.violation
         if violation is not None:
             kind = CellStatus.MEMORY if violation.kind == "memory" else CellStatus.KILLED
