@@ -419,14 +419,15 @@ def resolve(name_or_path: str) -> LocalModel:
     if not path.is_file():
         raise ModelMissingError(f"There is no model file at {path}.", own_command("model", "list"))
     path = path.resolve()
-    # Two files of one name in two folders are two models, so the name contains a hash of the path.
-    mark = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    # Two files of one name are two models, also if the second has overwritten the first.
+    stat = path.stat()
+    mark = hashlib.sha256(f"{path} {stat.st_size} {stat.st_mtime_ns}".encode()).hexdigest()[:8]
     return LocalModel(
         name=f"{path.stem}-{mark}",
         title=path.stem,
         licence="unknown",
         file_name=path.name,
-        size_bytes=max(path.stat().st_size, 1),
+        size_bytes=max(stat.st_size, 1),
         sha256="",
         path=path,
     )

@@ -14,7 +14,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.core.errors import EndpointUnreachableError, LocalModelError, StreamBrokenError
 from dm_jupyter.core.plain_text import shown_address, shown_host
 from dm_jupyter.models.http_policy import HttpPolicy
-from dm_jupyter.models.opening import adapter_hash, open_policy
+from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy
 
 __all__ = ["ModelPool", "kept_name"]
@@ -24,7 +24,7 @@ _AT = " @ "
 
 
 _Key = tuple[ModelChoice, str]
-"""A choice, and the sha256 of its adapter: a replaced file is a different model."""
+"""A choice, and the name of its server: a replaced file is a different model."""
 
 
 @dataclasses.dataclass(slots=True, eq=False)
@@ -208,8 +208,13 @@ class ModelPool:
 
 
 def _key_of(choice: ModelChoice) -> _Key:
+    if not choice.is_local:
+        return choice, ""
+    # Not at the start of the server: a panel's request needs it.
+    from dm_jupyter.models.local.catalogue import resolve  # noqa: PLC0415
+
     try:
-        return choice, adapter_hash(choice)
+        return choice, resolve(choice.model).served_name
     except LocalModelError:
         return choice, ""  # whoever opens it says why it can't be
 

@@ -99,8 +99,8 @@ class LiveNotebook:
         self._ran: list[_Written] = []
         """The cells of its turns, in order."""
         self._has_run = False
-        self._kernel: AttachedKernel | None = None
-        """The kernel of the last cell; `None` before the first, and if the cell has ended it."""
+        self._process = kernels.directory.process_of(kernel_id)
+        """The kernel's process at the question, then at the last cell; empty if it has ended."""
         self._lost = ""
         """What the next result must tell about the loss of the kernel."""
         self._sql = SqlCells(())
@@ -148,7 +148,7 @@ class LiveNotebook:
         ran, result = await self._run_cell(source, thought, cell.language, above=above)
         if result.state_lost:
             self._sql.knows_function = False
-            self._kernel = None
+            self._process = ""
         return ExecutedCell(cell if ran == source else self._sql.changed(cell, ran), result)
 
     def finish(self, trajectory: Trajectory) -> None:
@@ -277,12 +277,13 @@ class LiveNotebook:
         return await self._gate.end(cell_id, self.step, result)
 
     async def _attach(self) -> AttachedKernel:
-        """Return the notebook's kernel; note if it is not the one that ran the cell before."""
+        """Return the notebook's kernel; note if its process is not the one that is known."""
         kernel = await self._kernels.attach(self._kernel_id)
-        if self._kernel not in (None, kernel):
+        process = self._kernels.directory.process_of(self._kernel_id)
+        if self._process not in ("", process):
             self._sql.knows_function = False
             self._lost = LOST_STATE
-        self._kernel = kernel
+        self._process = process
         return kernel
 
     @property

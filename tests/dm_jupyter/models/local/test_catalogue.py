@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -97,6 +98,8 @@ def test_path_of_a_file_is_a_model(tmp_path: Path) -> None:
     first, second = (resolve(str(tmp_path / folder / "own.gguf")) for folder in ("a", "b"))
     assert first.path == (tmp_path / "a" / "own.gguf").resolve()
     assert first.name != second.name
+    os.utime(tmp_path / "b" / "own.gguf", (1, 1))
+    assert resolve(str(tmp_path / "b" / "own.gguf")).name != second.name
     assert resolve("local") is find(DEFAULT_MODEL)
     assert resolve("smollm2-135m") is find("smollm2-135m")
     with pytest.raises(ModelMissingError, match="no model file"):

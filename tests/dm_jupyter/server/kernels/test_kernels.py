@@ -159,6 +159,13 @@ async def test_a_restart_between_cells_is_told_once_and_sql_still_works(live: Li
     assert (result.ok, result.message) == (True, "")
 
 
+async def test_a_restart_between_the_question_and_the_first_cell_is_told(live: Live) -> None:
+    notebook = live.notebook(Approvals("auto", is_restricted=False))
+    await live.restart()
+    result = (await notebook.run(SQL, "")).result
+    assert (result.ok, result.message) == (True, LOST_STATE)
+
+
 async def test_a_kernel_that_ends_in_a_cell_is_not_told_of_again(live: Live) -> None:
     notebook = live.notebook(Approvals("auto", is_restricted=False))
     ends = RunCell("import os\nvars(os)['_ex' + 'it'](1)")

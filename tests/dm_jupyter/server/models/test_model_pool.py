@@ -1,6 +1,7 @@
 """Models that are closing, and local ones whose server has died."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -23,6 +24,7 @@ from dm_jupyter.server.runs.run import Run, RunContext
 from kernel_sandbox.confine.layers import Containment
 from tests.dm_jupyter.models.local.gguf_files import (
     adapter_tensors,
+    model_tensors,
     write_adapter_file,
     write_model,
 )
@@ -225,15 +227,20 @@ async def test_a_local_model_whose_server_ended_between_questions_is_opened_agai
     assert all(model.is_closed for model in opened.models)
 
 
-async def test_an_adapter_that_was_replaced_is_another_model(
-    opened: Opened, tmp_path: Path
+@pytest.mark.parametrize("replaces_weights", [False, True])
+async def test_a_file_that_was_replaced_is_another_model(
+    replaces_weights: bool, opened: Opened, tmp_path: Path
 ) -> None:
     base, file = write_model(tmp_path / "base.gguf"), write_adapter_file(tmp_path / "mine.gguf")
     choice = ModelChoice(name_with_adapter(str(base), file))
     pool = ModelPool(LOCAL)
     first = await _used(pool, choice)
     assert await _used(pool, choice) is first
-    write_adapter_file(file, adapter_tensors(seed=2))
+    if replaces_weights:
+        write_model(base, model_tensors(seed=2))
+        os.utime(base, (1, 1))  # the clock of files may not have moved
+    else:
+        write_adapter_file(file, adapter_tensors(seed=2))
     second = await _used(pool, choice)
     assert second is not first
     assert await _used(pool, choice) is second
