@@ -133,7 +133,7 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     base = Path(arguments.model).expanduser()
     if is_training(base):
         trained = TrainedWeights.of(base)
-        opened, hashes = trained.opened(device), trained.hashes()
+        opened, hashes = trained.opened(device, learns=False), trained.hashes()
         name = f"{base.resolve().name}@step-{trained.step}"
     else:
         settings, adapter = ModelSettings(arguments.model), given_adapter(arguments.model)

@@ -4,9 +4,6 @@
 
 It samples on any machine that trains, one turn at a time, and slower than a server. Use it if no
 server runs, or for weights that no server can load yet.
-
-`generate` reads missing settings from the model's own `generation_config`, such as a repetition
-penalty. So every setting that changes the distribution is set here.
 """
 
 from __future__ import annotations
@@ -31,18 +28,12 @@ from training.trainer.model import OpenedModel
 
 __all__ = ["TransformersEngine"]
 
-_WHOLE_DISTRIBUTION: Final = {
-    "top_k": 0,
-    "repetition_penalty": 1.0,
-    "no_repeat_ngram_size": 0,
-    "num_beams": 1,
-}
 _LONGEST_CHARACTER: Final = 4
 """Bytes, and so the largest number of ids."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _SampledTurn:
     ids: list[int]
     logprobs: list[float]
 
@@ -116,14 +107,12 @@ class TransformersEngine:
             opened: from `open_model`; its weights may change between two calls.
             name: recorded with each trajectory.
         """
+        self._opened = opened
         self._model = opened.model
         self._tokenizer = opened.tokenizer
         self._name = name
         self._turn = asyncio.Lock()
-        closing = self._model.generation_config.eos_token_id
-        known = closing if isinstance(closing, list) else [closing]
-        marks = {*known, self._tokenizer.eos_token_id}
-        self._closing = sorted(one for one in marks if one is not None)
+        self._closing = opened.closing
 
     @property
     def model(self) -> str:
@@ -178,33 +167,27 @@ class TransformersEngine:
                 asyncio.to_thread(self._generated, prompt.tolist(), request, room, end)
             )
             try:
-                drawn = await asyncio.shield(work)
+                sampled = await asyncio.shield(work)
             except asyncio.CancelledError:
                 end.is_cancelled.set()
                 await asyncio.wait([work])
                 raise
-        return self._sampled(drawn, end)
+        return self._read(sampled, end)
 
     def _generated(
         self, prompt: list[int], request: SampleRequest, room: int, end: _Ending
-    ) -> _Drawn:
-        chance: dict[str, Any] = {"do_sample": request.temperature > 0}
-        if chance["do_sample"]:
-            chance |= {"temperature": request.temperature, "top_p": request.top_p}
-        settings = transformers.GenerationConfig(
-            max_new_tokens=room,
-            eos_token_id=self._closing or None,
-            pad_token_id=self._tokenizer.eos_token_id,
-            **chance,
-            **_WHOLE_DISTRIBUTION,
-        )
+    ) -> _SampledTurn:
+        chance: dict[str, Any] = {}
+        if request.temperature > 0:
+            chance = {"do_sample": True, "temperature": request.temperature, "top_p": request.top_p}
+        settings = self._opened.generation_config(room, **chance)
         told = _RawLogprobs()
         device = self._model.device
         ids_1_N = torch.tensor([prompt], device=device)
         self._model.eval()
         gpus = [device] if device.type == "cuda" else []
         try:
-            with torch.random.fork_rng(devices=gpus):
+            with torch.random.fork_rng(devices=gpus), self._opened.computing():
                 torch.manual_seed(request.seed)
                 made = self._model.generate(
                     input_ids=ids_1_N,
@@ -216,10 +199,10 @@ class TransformersEngine:
         except (RuntimeError, ValueError) as error:
             raise EndpointRefusedError(f"{self._name} can't be sampled: {error}") from error
         ids = made[0, len(prompt) :].tolist()
-        return _Drawn(ids, told.of(made))
+        return _SampledTurn(ids, told.of(made))
 
-    def _sampled(self, drawn: _Drawn, end: _Ending) -> SampledIds:
-        ids = drawn.ids
+    def _read(self, sampled: _SampledTurn, end: _Ending) -> SampledIds:
+        ids = sampled.ids
         if not ids:
             raise PolicyError(f"{self._name} sampled nothing.")
         is_closed = ids[-1] in self._closing
@@ -229,7 +212,7 @@ class TransformersEngine:
             text = text.rstrip("\ufffd")
         return SampledIds(
             ids=id_array(ids),
-            logprobs=float_array(drawn.logprobs),
+            logprobs=float_array(sampled.logprobs),
             text=text[:place],
             finish_reason="stop" if is_closed or stop else "length",
             stop=stop,

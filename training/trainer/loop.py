@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
-import transformers
 from accelerate import Accelerator
 from numpy.typing import NDArray
 
@@ -28,7 +27,7 @@ from training.trainer.model import OpenedModel
 from training.trainer.processes import is_sharded, one_works, whole_state
 from training.trainer.recipe import TrainingSettings
 from training.trainer.rows import Row, Rows, TrainerError
-from training.trainer.schedule import Schedule, adamw, clip_gradients
+from training.trainer.schedule import adamw, clip_gradients
 
 __all__ = ["Training", "Update"]
 
@@ -79,8 +78,7 @@ class Training:
         self._order: dict[int, list[NDArray[np.int64]]] = {}  # of the epoch that is under way
         self._steps_per_epoch = math.ceil(len(rows) / settings.batch_rows)
         steps = self._steps_per_epoch * settings.epochs
-        warmup = round(settings.warmup_share * steps)
-        self.schedule = Schedule(settings.learning_rate, steps, warmup, settings.shape)
+        self.schedule = settings.schedule(steps)
         self.optimizer = adamw(self._weights.values(), settings.weight_decay)
 
     def run(
@@ -269,20 +267,10 @@ class Training:
         return [(pack.to(self._accelerator.device), one) for pack, one in mine]
 
     def _share(self, pack: Pack, factors: Mapping[str, float]) -> torch.Tensor:
-        with self._numbers():
+        # Split weights are converted where they are gathered, as the launch was configured.
+        with nullcontext() if self._is_sharded else self._opened.computing():
             logp_T = learned_logps(self._model, pack)
         return pack_loss(self._loss, logp_T, pack, factors)
-
-    def _numbers(self) -> AbstractContextManager[Any]:
-        """Return the context in which the model computes in other numbers than its weights'.
-
-        Split weights are converted where they are gathered, as the launch was configured.
-        """
-        dtype = None if self._is_sharded else self._opened.computes_in
-        if dtype is None:
-            return nullcontext()
-        numbers: AbstractContextManager[Any] = torch.autocast(self._accelerator.device.type, dtype)
-        return numbers
 
     def _add_up_gradients(self) -> None:
         if self._accelerator.num_processes == 1 or self._is_sharded:
@@ -305,17 +293,9 @@ class Training:
             next((at for at in range(first, len(row.ids)) if not row.mask[at]), len(row.ids))
         )
         prompt = torch.from_numpy(row.ids[:first])[None].to(self._accelerator.device)
-        greedy = transformers.GenerationConfig(
-            do_sample=False,
-            repetition_penalty=1.0,
-            no_repeat_ngram_size=0,
-            num_beams=1,
-            max_new_tokens=self._settings.sample_tokens,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.eos_token_id,
-        )
+        greedy = self._opened.generation_config(self._settings.sample_tokens)
         self._model.eval()
-        with self._numbers():
+        with nullcontext() if self._is_sharded else self._opened.computing():
             made = self._model.generate(
                 input_ids=prompt, attention_mask=torch.ones_like(prompt), generation_config=greedy
             )

@@ -11,6 +11,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -126,6 +127,43 @@ class OpenedModel:
         """Return the parameters that learn, by name."""
         return {name: one for name, one in self.model.named_parameters() if one.requires_grad}
 
+    def computing(self) -> AbstractContextManager[Any]:
+        """Return the context in which the products are in `computes_in`."""
+        if self.computes_in is None:
+            return nullcontext()
+        numbers: AbstractContextManager[Any] = torch.autocast(
+            self.model.device.type, self.computes_in
+        )
+        return numbers
+
+    @property
+    def closing(self) -> list[int]:
+        """The ids that end a turn, ascending: the tokenizer's and the model's own."""
+        own = self.model.generation_config.eos_token_id
+        known = {*(own if isinstance(own, list) else [own]), self.tokenizer.eos_token_id}
+        return sorted(one for one in known if one is not None)
+
+    def generation_config(self, max_tokens: int, **chance: Any) -> transformers.GenerationConfig:
+        """Return the settings of a turn that is sampled from the whole distribution.
+
+        `generate` reads missing settings from the model's own `generation_config`, such as a
+        repetition penalty. So every setting that changes the distribution is set here.
+
+        Args:
+            max_tokens: the longest turn.
+            chance: `do_sample`, `temperature` and `top_p`; greedy decoding without them.
+        """
+        return transformers.GenerationConfig(
+            max_new_tokens=max_tokens,
+            eos_token_id=self.closing or None,
+            pad_token_id=self.tokenizer.eos_token_id,
+            top_k=0,
+            repetition_penalty=1.0,
+            no_repeat_ngram_size=0,
+            num_beams=1,
+            **{"do_sample": False, **chance},
+        )
+
 
 def open_model(
     settings: ModelSettings,
@@ -136,7 +174,7 @@ def open_model(
     *,
     learns: bool = True,
 ) -> OpenedModel:
-    """Return a model that is ready to train.
+    """Return a model, in the mode for training, on its device.
 
     Weights that learn are in float32 even if the model computes in bfloat16; otherwise small
     updates would be rounded away.
@@ -150,7 +188,8 @@ def open_model(
         learns: whether it will be trained. If not, its weights keep the numbers it computes in.
 
     Raises:
-        TrainerError: there is no such model, or it can't be read.
+        TrainerError: there is no such model, it or its adapter can't be read, the adapter has
+            another shape, or there is one where all weights shall be trained.
     """
     folder, begun = model_folder(settings.base), adapter_file(settings.base)
     dtype = settings.numbers(device)

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 from training.trainer.dialect_tokens import TokenSettings
 from training.trainer.model import AdapterSettings, ModelSettings
 from training.trainer.rows import TrainerError
+from training.trainer.schedule import Schedule
 
 __all__ = ["DataSettings", "NotebookSettings", "Recipe", "TrainingSettings", "read_recipe"]
 
@@ -74,6 +75,11 @@ class TrainingSettings:
                 raise TrainerError(f"{name} = {getattr(self, name)} is not at least {smallest}")
         if not 0 <= self.warmup_share <= 1 or self.clip <= 0:
             raise TrainerError("warmup_share must be from 0 to 1, and clip above 0")
+        self.schedule(1)  # raises for a rate or shape that makes no sense
+
+    def schedule(self, steps: int) -> Schedule:
+        """Return the learning rates of a training with that many updates."""
+        return Schedule(self.learning_rate, steps, round(self.warmup_share * steps), self.shape)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,7 +234,7 @@ def _claimed(out: Path, made_with: Mapping[str, Any]) -> Iterator[None]:
         return
     with folder_lock(out, "training"):
         _refuse_another(out, made_with)
-        if not (out / MADE_WITH).exists():
+        if not (out / MADE_WITH).exists() or not CheckpointFolder(out / CHECKPOINTS).steps():
             write_json(made_with, out / MADE_WITH)
         yield
 
@@ -255,15 +255,15 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
 
 
 def _refuse_another(folder: Path, made_with: Mapping[str, Any]) -> None:
-    """Refuse a folder that was started with another recipe or other files, or is of another use."""
-    if not (folder / MADE_WITH).exists():
+    """Refuse a folder of another use, or one that has learned from another recipe or files."""
+    before = read_made_with(folder) if (folder / MADE_WITH).exists() else None
+    if before is None or not CheckpointFolder(folder / CHECKPOINTS).steps():
         if made_with["recipe"]["adapter"] is None and (folder / _WHOLE_MODEL).exists():
             raise TrainerError(
                 f"{folder / _WHOLE_MODEL} exists already, and the trained model would be written "
                 "there. Choose a new folder."
             )
         return
-    before = read_made_with(folder)
     hashes = before.get("sha256", {})  # those of an older release lack the model's
     now = {name: one for name, one in made_with["sha256"].items() if name in hashes}
     for part, mine in (("recipe", made_with["recipe"]), ("sha256", now)):

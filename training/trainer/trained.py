@@ -86,15 +86,19 @@ class TrainedWeights:
             TokenSettings(**tokens) if tokens else None,
         )
 
-    def opened(self, device: torch.device) -> OpenedModel:
+    def opened(self, device: torch.device, *, learns: bool = True) -> OpenedModel:
         """Return the trained model, with its adapter if it has one.
+
+        Args:
+            device: that it computes on.
+            learns: as in `open_model`.
 
         Raises:
             TrainerError: the model it was trained from is gone, or the checkpoint is damaged.
         """
         # Without the adapter that the training began with: the checkpoint has all matrices.
         below = replace(self.model, base=str(model_folder(self.model.base)))
-        made = open_model(below, self.adapter, device, tokens=self.tokens)
+        made = open_model(below, self.adapter, device, tokens=self.tokens, learns=learns)
         read_weights(self.folder, made.parameters())
         made.model.eval()
         return made

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def drawn(opened: OpenedModel, **fields: Any) -> SampledIds:
 def raw_logprobs(opened: OpenedModel, ids: list[int]) -> list[float]:
     """One forward pass over the whole text, without a cache."""
     whole = torch.tensor([[*PROMPT, *ids]])
-    with torch.no_grad():
+    with torch.no_grad(), opened.computing():
         logp = torch.log_softmax(opened.model(input_ids=whole).logits[0].float(), dim=1)
     first = len(PROMPT) - 1
     return [float(logp[first + at, one]) for at, one in enumerate(ids)]
@@ -68,6 +69,14 @@ def test_log_probabilities_are_the_models_own(fields: dict[str, float], with_ada
     assert len(one.ids) == len(one.logprobs) == 24
     assert one.logprobs.tolist() == pytest.approx(raw_logprobs(opened, one.ids.tolist()), abs=2e-5)
     assert (one.finish_reason, one.stop, one.is_closed) == ("length", "", False)
+
+
+def test_a_model_that_learns_is_sampled_in_the_numbers_it_computes_in() -> None:
+    opened = replace(opened_model(), computes_in=torch.bfloat16)
+    one = drawn(opened)
+    assert one.logprobs.tolist() == pytest.approx(raw_logprobs(opened, one.ids.tolist()), abs=0.02)
+    exact = raw_logprobs(replace(opened, computes_in=None), one.ids.tolist())
+    assert one.logprobs.tolist() != pytest.approx(exact, abs=2e-5)
 
 
 def test_temperature_0_takes_the_likeliest_id_each_time() -> None:

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -151,6 +152,24 @@ def test_a_resume_with_other_rows_or_another_recipe_is_refused(
     write_rows(random_rows([40] * 22, seed=9), files / "rows.jsonl")
     assert main(arguments(files, "out")) == 1
     assert "started with another" in capsys.readouterr().err
+
+
+def test_a_recipe_can_be_mended_until_something_is_learned(
+    files: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe = (files / "recipe.toml").read_text().replace("epochs = 3", "epochs = 1")
+    (files / "recipe.toml").write_text(f'{recipe}shape = "linear"\n')
+    assert main(arguments(files, "out")) == 1
+    assert "the schedule 'linear' is not" in capsys.readouterr().err
+    assert not (files / "out").exists()
+    (files / "recipe.toml").write_text(recipe)
+    with monkeypatch.context() as patched:
+        patched.setattr(Training, "held_loss", Mock(side_effect=TrainerError("out of memory")))
+        assert main(arguments(files, "out")) == 1
+    (files / "recipe.toml").write_text(recipe.replace("pack_tokens = 200", "pack_tokens = 100"))
+    assert main(arguments(files, "out")) == 0
+    kept = json.loads((files / "out" / "run.json").read_text())["recipe"]
+    assert kept["training"]["pack_tokens"] == 100
 
 
 def test_a_changed_model_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
