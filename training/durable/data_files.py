@@ -65,14 +65,14 @@ class DataFinder:
         self._folders = tuple(folders)
         self._hashes: dict[Path, str] = {}
 
-    def find(self, name: str, sha256: str, recorded: Path | None = None) -> Path:
+    def find(self, name: Path, sha256: str, recorded: Path | None = None) -> Path:
         """Return the file with the given content.
 
         The search tries the recorded path, then the same path below each folder. After that it
         tries every file with the same name, then every file with the same suffix.
 
         Args:
-            name: its path in the split, or `QUESTION: NAME`.
+            name: its path in the split, or its bare name.
             sha256: of the content, hex digits.
             recorded: its path when it was recorded.
 
@@ -81,11 +81,11 @@ class DataFinder:
                 with another content, and the way out.
         """
         others: list[Path] = []
-        for file in self._candidates(Path(name.rpartition(": ")[2]), recorded):
+        for file in self._candidates(name, recorded):
             found = self._hash_of(file)
             if found == sha256:
                 return file
-            if found and file.name == Path(name).name:
+            if found and file.name == name.name:
                 others.append(file)
         where = ", ".join(map(str, self._folders)) or "the recorded path"
         text = f"the data file {name} (sha256 {sha256[:_SHOWN]}) was not found in {where}"

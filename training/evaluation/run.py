@@ -341,7 +341,8 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
     try:
         context = await context.with_data_context(means.reader)
         if options.knowledge is not None:
-            context = replace(context, task=options.knowledge.told(item))
+            told = options.knowledge.told(replace(item, task=context.task))
+            context = replace(context, task=told)
         strategy = _strategy(item, options, folder, means.scorer)
         solution = await strategy.solve(context, means.policy)
     except (DataFileError, ScoringError) as error:

@@ -23,17 +23,17 @@ def test_a_file_is_found_by_its_content(place: str, tmp_path: Path) -> None:
     (tmp_path / "data" / "folder.csv").mkdir()
     finder = DataFinder([tmp_path / "nowhere", tmp_path / "data"])
     gone = Path("/home/somebody/split/tables/t.csv")
-    assert finder.find("tables/t.csv", SHA256, gone) == file
-    assert finder.find("tables/t.csv", SHA256, file) == file
+    assert finder.find(Path("tables/t.csv"), SHA256, gone) == file
+    assert finder.find(Path("tables/t.csv"), SHA256, file) == file
 
 
 def test_a_file_that_is_nowhere_is_named_with_the_one_that_has_its_name(tmp_path: Path) -> None:
-    with pytest.raises(DataFileError, match=rf"q: t.csv \(sha256 {SHA256[:12]}\) .*--data"):
-        DataFinder([]).find("q: t.csv", SHA256)
+    with pytest.raises(DataFileError, match=rf"file t.csv \(sha256 {SHA256[:12]}\) .*--data"):
+        DataFinder([]).find(Path("t.csv"), SHA256)
     (tmp_path / "t.csv").write_text("another")
     other = str((hash_file(tmp_path / "t.csv") or {})["sha256"])[:12]
     with pytest.raises(DataFileError, match=rf"/t.csv has another content \(sha256 {other}\)"):
-        DataFinder([tmp_path]).find("tables/t.csv", SHA256)
+        DataFinder([tmp_path]).find(Path("tables/t.csv"), SHA256)
 
 
 def test_what_is_no_file_has_no_hash(tmp_path: Path) -> None:

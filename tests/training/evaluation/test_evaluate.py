@@ -37,6 +37,7 @@ from tests.training.judging import open_judge
 from tests.waiting import PATIENCE_S, until
 from training.evaluate import main
 from training.evaluation.arguments import parsed_arguments
+from training.evaluation.knowledge import read_knowledge
 from training.evaluation.models import BoundedPolicy
 from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
 from training.marking.judge import Judge, JudgeError
@@ -105,14 +106,17 @@ async def test_an_evaluation_goes_on_where_it_stopped(
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_task_is_restated_once_before_the_run(
-    options: EvalOptions, pool: SandboxPool
+    options: EvalOptions, pool: SandboxPool, tmp_path: Path
 ) -> None:
     policy = ScriptedPolicy(["Count the rows of t.csv.", RIGHT])
+    (tmp_path / "knowledge.toml").write_text("[[workflow]]\ntext = 'Use len.'\n")
+    options = replace(options, knowledge=read_knowledge(tmp_path / "knowledge.toml"))
     (record,) = await evaluate(replace(options, limit=1, simplifies=True), policy, pool)
     assert record.correct
     restating, first = policy.requests
     assert "How many rows has the table?" in restating.messages[-1].content
     assert "Question: Count the rows of t.csv." in first.messages[1].content
+    assert "Use len." in first.messages[1].content
     task = record.trajectory["task"]
     assert task["question"] == "Count the rows of t.csv."
     assert task["metadata"]["question_as_asked"].startswith("How many rows")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dm_jupyter.core.task import Task
+from dm_jupyter.core.trajectory import Trajectory
 from tests.dm_jupyter.models.local.gguf_files import (
     adapter_tensors,
     write_adapter_file,
@@ -21,12 +23,14 @@ from tests.endpoint import ScriptedEndpoint
 from tests.fakes import ScriptedPolicy
 from tests.training.outcomes import tried, write_run
 from training import replay
-from training.durable.data_files import changed_files
+from training.durable.data_files import DataFinder, changed_files
 from training.durable.log import Salvaged
 from training.evaluate import main
-from training.evaluation.manifest import hash_data
+from training.evaluation.manifest import data_of, hash_data
+from training.evaluation.repeated import recorded_files
 from training.records.records import DAMAGED, RunError, read_run, salvage
 from training.suites.dabench import DABench
+from training.suites.suite import Sample
 
 RIGHT = 'print(f"@n[{len(df)}]")\n```'
 
@@ -223,6 +227,19 @@ def test_a_file_outside_of_the_split_is_named_by_its_question(run: Run, tmp_path
     assert list(hash_data(items, tmp_path / "elsewhere", {})) == ["q0: t.csv"]
     run.table.unlink()
     assert hash_data(items, run.split, {}) == {}
+
+
+def test_a_file_is_found_under_the_name_that_the_code_reads(tmp_path: Path) -> None:
+    split = tmp_path / "split"
+    for folder, name in ((split, "q: t.csv"), (tmp_path / "made", "t.csv")):
+        folder.mkdir()
+        (folder / name).write_text(folder.name)
+        sample = Sample(Task("q", "How many?", (folder / name,)), None)
+        data = data_of(sample, split, hash_data([sample], split, {}))
+        assert list(data) == ["q: t.csv"]
+        trajectory = Trajectory(sample.task, "markdown").to_json()
+        record = tried("q", True, data=data, trajectory=trajectory)
+        assert recorded_files(record, DataFinder([folder])) == {name: folder / name}
 
 
 def test_a_run_stops_at_its_budget_and_a_larger_one_continues_it(
