@@ -48,7 +48,7 @@ def folder_lock(folder: Path, what: str = "command") -> Iterator[None]:
             file.seek(0)
             raise UsageError(
                 f"Another {what} is at work in {folder}: {_holder(file.read())}. Wait for it, stop "
-                "it, or choose another folder with --out."
+                "it, or choose another folder."
             ) from error
         except OSError as error:
             raise UsageError(

@@ -18,6 +18,7 @@ from rich.table import Table
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
+from training.durable.folder import folder_lock
 from training.judge.column import ColumnOptions, Reformatter, SecondColumn, judge_answers
 from training.judge.judged import Agreement, JudgedRecord, agreement_of, item_of, judgeable
 from training.marking.judge import Judge, judge_choice
@@ -51,9 +52,10 @@ async def _judge(arguments: argparse.Namespace) -> None:
     choice = judge_choice(
         arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
     )
-    async with open_policy(choice, urgency=Urgency.BACKGROUND) as policy:
-        options = _options(arguments, policy, records)
-        rows = await judge_answers(records, options, _show_row)
+    with folder_lock(arguments.folder, "command"):
+        async with open_policy(choice, urgency=Urgency.BACKGROUND) as policy:
+            options = _options(arguments, policy, records)
+            rows = await judge_answers(records, options, _show_row)
     _print(rows, records)
     print(f"verdicts: {arguments.folder / 'judged.jsonl'}")
 
@@ -139,13 +141,16 @@ def _reformat_line(rows: Sequence[JudgedRecord], total: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
+    """Run the command; return the exit code: 0, 1 after a fault, which is printed, or 130."""
     given = _parser().parse_args(arguments)
     try:
         asyncio.run(_judge(given))
     except (DmJupyterError, ImportError, ValueError, TypeError, OSError) as fault:
         print(f"judge: {fault}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("stopped; give the same command again to resume", file=sys.stderr)
+        return 130
     return 0
 
 

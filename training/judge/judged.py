@@ -28,6 +28,9 @@ __all__ = [
 ]
 
 
+_WAY_OUT = "Delete the file and judge again; replies that were cached are not paid for twice."
+
+
 @dataclass(frozen=True, slots=True)
 class JudgedRecord:
     """The judge's verdict on one answer, next to those of the rules."""
@@ -69,7 +72,7 @@ class JudgedLog(DurableLog[tuple[str, int], JudgedRecord]):
     """File of a judge's column; of several lines with one key, the last counts."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _encoded, _decoded, lambda row: row.key)
+        super().__init__(path, _encoded, _decoded, lambda row: row.key, _WAY_OUT)
 
 
 def _encoded(row: JudgedRecord) -> str:

@@ -43,7 +43,7 @@ def test_a_folder_has_one_holder_who_is_named_until_it_is_killed(tmp_path: Path)
     with holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        named = rf"Another test is at work in .*: process {holder.pid} on \S+, since .*--out"
+        named = rf"Another test is at work in .*: process {holder.pid} on \S+, since .*another f"
         with pytest.raises(UsageError, match=named), folder_lock(tmp_path / "run", "test"):
             pass
         holder.kill()

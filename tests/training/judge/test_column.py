@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -14,6 +15,7 @@ from dm_jupyter.core.trajectory import Trajectory
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import verdict
 from tests.training.outcomes import tried, write_run
+from training.durable.folder import folder_lock
 from training.judge.__main__ import main
 from training.judge.judged import (
     Agreement,
@@ -211,6 +213,29 @@ def test_an_answer_that_could_not_be_reformatted_keeps_its_verdict_and_is_counte
     assert "the answer lacks" in row["reformat_error"]
     said = "of 4 (0 answers rewritten; 1 could not be and count as wrong here)"
     assert said in capsys.readouterr().out
+
+
+def test_one_judge_at_a_time_and_a_damaged_column_names_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = _run(tmp_path)
+    with folder_lock(run):
+        assert _judge(run, unused_url()) == 1
+    assert "Another command is at work in" in capsys.readouterr().err
+    (run / "judged.jsonl").write_text("[]\n")
+    assert _judge(run, unused_url()) == 1
+    assert "judged.jsonl, line 1: no record" in (said := capsys.readouterr().err)
+    assert "Delete the file and judge again" in said
+
+
+def test_ctrl_c_ends_the_judge_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        "training.judge.__main__.judge_answers", Mock(side_effect=KeyboardInterrupt)
+    )
+    assert _judge(_run(tmp_path), unused_url()) == 130
+    assert "the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
