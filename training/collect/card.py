@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,7 @@ from typing import Any
 from training.collect.dataset import DatasetFile
 from training.collect.examining import STAGES, CollectedRun, Funnel, Variant
 from training.collect.selecting import Selection
+from training.durable.data_files import data_fingerprint
 
 __all__ = ["CollectedEvaluation", "card_of", "print_funnel", "read_source"]
 
@@ -142,17 +142,11 @@ def _source_lines(sources: Sequence[CollectedEvaluation]) -> list[str]:
         known[names.index("levels")] = ", ".join(one.manifest.get("levels", ())) or "all"
         known[names.index("limit")] = one.manifest.get("limit") or "all"
         knowledge = str(one.manifest.get("knowledge") or "none")[:_SHOWN]
-        rows.append([f"{first} to {last}", *known, knowledge, _hash_of_data(one.manifest)])
+        data = data_fingerprint(one.manifest.get("data", {})) or "none"
+        rows.append([f"{first} to {last}", *known, knowledge, data])
     header = ("tries", *names[:2], "hash of the questions", *names[3:], "hash of the knowledge",
               "hash of the data files")  # fmt: skip
     return _table(header, rows)
-
-
-def _hash_of_data(manifest: Mapping[str, Any]) -> str:
-    """Return one hash of the contents of all data files of a draw, by name."""
-    found = manifest.get("data", {})
-    hashes = sorted((name, one.get("sha256", "")) for name, one in found.items())
-    return hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:_SHOWN] if hashes else "none"
 
 
 def _licence_lines(licences: Mapping[str, int]) -> list[str]:

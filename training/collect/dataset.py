@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from training.collect.examining import CollectedRun
+from training.durable.atomic import replaced_folder
 from training.export.conversation import conversation
 
 __all__ = ["DatasetFile", "dataset_files", "write_collection"]
@@ -98,22 +96,7 @@ def write_collection(files: Sequence[DatasetFile], card: str, folder: Path) -> N
     Raises:
         OSError: a file can't be written.
     """
-    part = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    earlier = part / "earlier"
-    try:
-        made = part / "made"
-        made.mkdir()
+    with replaced_folder(folder) as made:
         for file in files:
             (made / file.name).write_bytes(file.content)
         (made / "card.md").write_text(card, encoding="utf-8", newline="\n")
-        if folder.exists():
-            folder.rename(earlier)
-        try:
-            made.rename(folder)
-        except OSError:
-            if earlier.exists():
-                earlier.rename(folder)
-            raise
-    finally:
-        with suppress(OSError):
-            shutil.rmtree(part)

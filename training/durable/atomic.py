@@ -1,14 +1,16 @@
-"""Atomic writes: a reader finds either the old content or the new one."""
+"""Atomic writes: a reader finds either the old content of a file or folder, or the new one."""
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-__all__ = ["write_json", "write_whole"]
+__all__ = ["replaced_folder", "write_json", "write_whole"]
 
 
 def write_whole(content: bytes, file: Path) -> None:
@@ -17,7 +19,7 @@ def write_whole(content: bytes, file: Path) -> None:
     Raises:
         OSError: the file can't be written; an old one is then unchanged.
     """
-    part = file.parent / f".{file.name}.part"
+    part = file.parent / f".{file.name}.{os.getpid()}.part"
     try:
         with part.open("wb") as opened:
             opened.write(content)
@@ -40,3 +42,48 @@ def write_json(value: Any, file: Path) -> None:
     """
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
     write_whole(f"{text}\n".encode(), file)
+
+
+@contextmanager
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """Yield an empty folder that takes the place of another one when the block ends.
+
+    It is flushed to disk first. If the block raises, the old folder is unchanged. A process that is
+    killed while it swaps the two leaves the old one beside them; the next call puts it back.
+
+    Args:
+        folder: need not exist; one process at a time may replace it.
+
+    Raises:
+        OSError: a folder or file can't be written.
+    """
+    part, old = (folder.with_name(f".{folder.name}.{end}") for end in ("part", "old"))
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
+    part.mkdir(parents=True)
+    try:
+        yield part
+        for path in (*part.rglob("*"), part):
+            _flush(path)
+        shutil.rmtree(old, ignore_errors=True)
+        if folder.exists():
+            folder.rename(old)
+        try:
+            part.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
+        _flush(folder.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _flush(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

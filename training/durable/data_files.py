@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 
 from dm_jupyter.core.errors import DataFileError
 
-__all__ = ["DataFinder", "DataHashes", "changed_files", "hash_file"]
+__all__ = ["DataFinder", "DataHashes", "changed_files", "data_fingerprint", "hash_file"]
 
 DataHashes = Mapping[str, Mapping[str, Any]]
 """By a file's name: `sha256` of its content, and as `seen` the file's status at that time.
@@ -20,7 +21,7 @@ The name of a file of the split is its path in the split. For a file that a suit
 is the question and the file's own name.
 """
 _SHOWN = 12
-"""Digits of a hash shown in a message."""
+"""Digits of a hash that are shown."""
 
 
 def hash_file(file: Path, known: Mapping[str, Any] | None = None) -> Mapping[str, Any] | None:
@@ -51,6 +52,13 @@ def changed_files(before: DataHashes, now: DataHashes) -> list[str]:
     """Return the names of the files whose content changed, in order."""
     both = before.keys() & now.keys()
     return sorted(name for name in both if before[name].get("sha256") != now[name]["sha256"])
+
+
+def data_fingerprint(data: DataHashes) -> str:
+    """Return the first 12 hex digits of a hash of all files by name; empty without files."""
+    hashes = {name: one.get("sha256") for name, one in data.items() if isinstance(one, Mapping)}
+    text = json.dumps(hashes, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN] if hashes else ""
 
 
 class DataFinder:

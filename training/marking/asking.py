@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -34,6 +32,7 @@ from dm_jupyter.core.errors import (
     PolicyError,
 )
 from dm_jupyter.models.protocols import Policy, SampleRequest
+from training.durable.atomic import write_whole
 from training.durable.budget import BudgetSpentError
 from training.prompts import load_prompt
 
@@ -264,14 +263,7 @@ class ReplyCache:
             OSError: the folder can't be written; an earlier entry is then unchanged.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, part = tempfile.mkstemp(dir=self.folder, prefix=f".{key[:12]}-")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(json.dumps({**about, "reply": reply}) + "\n")
-            Path(part).replace(self._path(key))
-        except BaseException:
-            Path(part).unlink(missing_ok=True)
-            raise
+        write_whole(f"{json.dumps({**about, 'reply': reply})}\n".encode(), self._path(key))
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"

@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from training.compare import RUNS, comparison_of, verdict_lines
+from training.durable.data_files import data_fingerprint
 from training.records.records import RunError
 from training.report import plots, tables
 from training.report.entries import PageEntry, entries_of, filters_of
@@ -165,12 +166,7 @@ def _shown(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     data = manifest.get("data")
     if not isinstance(data, Mapping):
         return manifest
-    hashes = json.dumps(
-        {name: one.get("sha256") for name, one in data.items() if isinstance(one, Mapping)},
-        sort_keys=True,
-    )
-    digest = hashlib.sha256(hashes.encode()).hexdigest()[:12]
-    return {**manifest, "data": f"{len(data)} files, sha256 of all {digest}"}
+    return {**manifest, "data": f"{len(data)} files, sha256 of all {data_fingerprint(data)}"}
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.core.task import Task
+from training.durable.atomic import write_whole
 from training.scoring.closed_form import strictly_equal
 from training.scoring.short_answer import answers_equal, final_answer
 from training.scoring.values import is_within, kind_of, read_number
@@ -180,7 +181,5 @@ def _written(text: str) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     file = folder / "table.csv"
     if not file.is_file() or file.read_bytes() != raw:
-        with tempfile.NamedTemporaryFile(dir=folder, delete=False) as half:
-            half.write(raw)
-        Path(half.name).replace(file)
+        write_whole(raw, file)
     return file

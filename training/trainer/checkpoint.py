@@ -8,7 +8,6 @@ and the step, so the step alone restores them.
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -20,6 +19,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from training.durable.atomic import replaced_folder
 from training.trainer.processes import place_state, place_whole
 from training.trainer.rows import TrainerError
 
@@ -103,27 +103,16 @@ class CheckpointFolder:
             OSError: the disk is full or can't be written.
         """
         final = self.path(progress.step)
-        part = self.folder / f".{final.name}.part"
-        self.folder.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir()
         try:
-            save_file(
-                {name: one.detach().contiguous().cpu() for name, one in weights.items()},
-                part / "weights.safetensors",
-            )
-            torch.save({"optimizer": dict(optimizer_state)}, part / "optimizer.pt")
-            (part / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
-            for file in part.iterdir():
-                _flush(file)
-            _flush(part)
-            shutil.rmtree(final, ignore_errors=True)
-            part.rename(final)
-            _flush(self.folder)
+            with replaced_folder(final) as part:
+                save_file(
+                    {name: one.detach().contiguous().cpu() for name, one in weights.items()},
+                    part / "weights.safetensors",
+                )
+                torch.save({"optimizer": dict(optimizer_state)}, part / "optimizer.pt")
+                (part / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
         except (SafetensorError, RuntimeError) as error:  # the libraries' errors of a full disk
             raise OSError(f"the checkpoint {final} can't be written: {error}") from error
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
         self._prune(progress)
 
     def restore(
@@ -182,11 +171,3 @@ def read_weights(folder: Path, weights: Mapping[str, torch.Tensor]) -> None:
     with torch.no_grad():
         for name, one in weights.items():
             one.copy_(place_whole(stored[name], one))
-
-
-def _flush(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -179,7 +179,7 @@ class TransformersEngine:
     ) -> _SampledTurn:
         chance: dict[str, Any] = {}
         if request.temperature > 0:
-            chance = {"do_sample": True, "temperature": request.temperature, "top_p": request.top_p}
+            chance = {"temperature": request.temperature, "top_p": request.top_p}
         settings = self._opened.generation_config(room, **chance)
         told = _RawLogprobs()
         device = self._model.device

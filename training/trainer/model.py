@@ -7,7 +7,6 @@ use of a file writes them beside it, as a folder of safetensors. Later uses read
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import warnings
 from collections.abc import Sequence
@@ -25,6 +24,7 @@ from safetensors import SafetensorError
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.local.cache import bfloat16_folder, file_lock, model_path, require
 from dm_jupyter.models.local.catalogue import is_local_name, resolve
+from training.durable.atomic import replaced_folder
 from training.trainer.dialect_tokens import (
     TokenSettings,
     add_dialect_tokens,
@@ -151,17 +151,16 @@ class OpenedModel:
 
         Args:
             max_tokens: the longest turn.
-            chance: `do_sample`, `temperature` and `top_p`; greedy decoding without them.
+            chance: `temperature` and `top_p`; without them the turn is decoded greedily.
         """
         return transformers.GenerationConfig(
             max_new_tokens=max_tokens,
             eos_token_id=self.closing or None,
             pad_token_id=self.tokenizer.eos_token_id,
-            top_k=0,
             repetition_penalty=1.0,
             no_repeat_ngram_size=0,
             num_beams=1,
-            **{"do_sample": False, **chance},
+            **({"do_sample": True, "top_k": 0, **chance} if chance else {"do_sample": False}),
         )
 
 
@@ -446,8 +445,6 @@ def _source_of(folder: Path) -> Any:
 
 
 def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)  # of a process that was killed
     print(f"writing the weights of {file.name} in bfloat16, once …", file=sys.stderr)
     try:
         model = transformers.AutoModelForCausalLM.from_pretrained(
@@ -456,13 +453,10 @@ def _dequantise(file: Path, folder: Path, mark: dict[str, Any]) -> None:
             quantization_config=transformers.GgufConfig(dequantize=True),
             dtype=torch.bfloat16,
         )
-        model.save_pretrained(part)
         tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
-        save_tokenizer(tokenizer, part)
-        (part / _SOURCE).write_text(json.dumps(mark), encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+        with replaced_folder(folder) as part:
+            model.save_pretrained(part)
+            save_tokenizer(tokenizer, part)
+            (part / _SOURCE).write_text(json.dumps(mark), encoding="utf-8")
     except (OSError, ValueError, SafetensorError) as error:
         raise TrainerError(f"{file} can't be dequantised into {folder}: {error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from safetensors import SafetensorError
 
 from dm_jupyter.config import ModelChoice
 from dm_jupyter.models.opening import adapter_hash, weights_hash
+from training.durable.atomic import replaced_folder
 from training.evaluation.manifest import ModelHashes
 from training.trainer.checkpoint import CheckpointFolder, read_weights
 from training.trainer.dialect_tokens import TokenSettings
@@ -189,20 +189,12 @@ def write_weights(
     model = opened.model
     if trained.adapter is not None and is_merged:
         model = model.merge_and_unload()
-    part, old = (folder.with_name(f".{folder.name}.{name}") for name in ("part", "old"))
-    shutil.rmtree(part, ignore_errors=True)
     try:
-        model.save_pretrained(part, **({} if is_merged else {"save_embedding_layers": False}))
-        save_tokenizer(opened.tokenizer, part)
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.exists():
-            folder.rename(old)
-        part.rename(folder)
-        shutil.rmtree(old, ignore_errors=True)
+        with replaced_folder(folder) as part:
+            model.save_pretrained(part, **({} if is_merged else {"save_embedding_layers": False}))
+            save_tokenizer(opened.tokenizer, part)
     except SafetensorError as error:
         raise OSError(f"{folder} can't be written: {error}") from error
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _read(file: Path, out: Path) -> Any:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.durable.atomic import write_whole
+from training.durable.atomic import replaced_folder, write_whole
 
 
 def test_a_file_is_written_over(tmp_path: Path) -> None:
@@ -35,3 +35,56 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         write_whole(b"new", tmp_path / "x")
     assert fault.value.errno == errno.ENOSPC
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == [("x", b"old")]
+
+
+def _contents(folder: Path) -> dict[str, str]:
+    return {
+        str(file.relative_to(folder)): file.read_text()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_a_folder_is_replaced_once_it_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a" / "f"
+    for text in ("old", "new"):
+        with replaced_folder(folder) as part:
+            (part / text).write_text(text)
+    assert _contents(tmp_path) == {"a/f/new": "new"}
+
+    def unfinished() -> None:
+        with replaced_folder(folder) as part:
+            (part / "half").write_text("half")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        unfinished()
+    assert _contents(tmp_path) == {"a/f/new": "new"}
+
+    rename = Path.rename
+
+    def no_swap(path: Path, target: Path) -> Path:
+        if path.name == ".f.part":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", no_swap)
+    with pytest.raises(PermissionError), replaced_folder(folder):
+        pass
+    assert _contents(tmp_path) == {"a/f/new": "new"}
+
+
+def test_a_folder_left_beside_by_a_killed_process_is_put_back(tmp_path: Path) -> None:
+    for name in (".f.old", ".f.part"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x").write_text(name)
+
+    def unfinished() -> None:
+        with replaced_folder(tmp_path / "f"):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        unfinished()
+    assert _contents(tmp_path) == {"f/x": ".f.old"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dm_jupyter.core.errors import DataFileError
-from training.durable.data_files import DataFinder, hash_file
+from training.durable.data_files import DataFinder, data_fingerprint, hash_file
 
 CONTENT = b"a\n1\n"
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -39,3 +39,11 @@ def test_a_file_that_is_nowhere_is_named_with_the_one_that_has_its_name(tmp_path
 def test_what_is_no_file_has_no_hash(tmp_path: Path) -> None:
     assert hash_file(tmp_path) is None
     assert hash_file(tmp_path / "nothing") is None
+
+
+def test_one_hash_stands_for_all_files() -> None:
+    data = {"a.csv": {"sha256": "1", "seen": [1]}, "b.csv": {"sha256": "2"}}
+    same = {"b.csv": {"sha256": "2"}, "a.csv": {"sha256": "1", "seen": [2]}}
+    assert data_fingerprint(data) == data_fingerprint(same)
+    assert data_fingerprint(data) != data_fingerprint({"a.csv": {"sha256": "1"}})
+    assert data_fingerprint({}) == ""
