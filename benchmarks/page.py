@@ -42,13 +42,18 @@ the entry says.
 ratios and processor time say more than clock time.
 - An aim is what the project set itself. A missed aim is bold.
 - A ratio compares our figure with the peer's. With an `x`, ours is so many times better.
-- *Strict* means that an answer equals the label to the letter. *The 40 questions* are those that \
-`--limit 40 --seed 7` selects. The local model is Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, \
-without an adapter.
+- *Strict* is the strict rule of each suite, which its [page](evaluation.md#suites) states. That \
+of DABench lets numbers differ by less than 1e-6.
+- *The 40 questions* are those that `--limit 40 --seed 7` selects.
+- The local model is Qwen2.5-Coder-1.5B-Instruct, Q4_K_M, without an adapter. Since 2026-11-28 the \
+default model has one. So an earlier command that names no model, or `local`, means \
+`--model qwen2.5-coder-1.5b` today.
 - `DIR` is a folder with a suite's data, which is not in this repository \
 ([suites](evaluation.md#suites)).
-- `make bench` runs the benchmarks of profile, help, server start, ledger and sandbox. The options \
-of the last are in the [log](experiments.md#how-to-read-an-entry).
+- `make bench` measures the layout of the code (`benchmarks.structure`). It then runs the \
+benchmarks of profile, help, server start, ledger and sandbox. The options of the sandbox are in \
+the [log](experiments.md#how-to-read-an-entry). The mutation test (`benchmarks.mutants`) comes \
+last and takes long.
 """
 
 _Row = TypeVar("_Row", "Result", "Experiment")

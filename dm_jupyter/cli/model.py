@@ -30,8 +30,8 @@ model_app = typer.Typer(
     no_args_is_help=True,
     help="The local model: a small open model that runs on this machine, without any account.",
     epilog="Exit codes: 0 done; 1 the file is not here, or no server runs; 2 wrong usage; 4 it "
-    "can't be fetched, started or removed, and the message says what to do; 130 pull stopped with "
-    "Ctrl-C.",
+    "can't be fetched, started or removed, or its server ended, and the message says what to do; "
+    "130 pull stopped with Ctrl-C.",
 )
 
 _Name = Annotated[

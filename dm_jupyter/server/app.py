@@ -70,7 +70,7 @@ class DmJupyterApp(ExtensionApp):
     install_packages = Enum(
         ["ask", "never"],
         "ask",
-        help="Whether a cell that imports a missing package waits for leave to install it.",
+        help="Whether a cell that imports a missing package waits for your approval.",
     ).tag(config=True)
     packages_dir = Unicode(help="Where packages that cells lacked are installed.").tag(config=True)
 
