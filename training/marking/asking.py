@@ -182,7 +182,7 @@ class AskedModel:
             raise
         except PolicyError as error:
             kind = JudgeUnreachableError if _concerns_all(error) else JudgeError
-            raise kind(f"the judge can't be asked: {error}") from error
+            raise kind(f"{self.name} can't be asked: {error}") from error
 
     async def _keep(self, prompt: str, key: str, reply: str) -> None:
         about = {

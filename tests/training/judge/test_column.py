@@ -176,7 +176,7 @@ def test_a_dead_endpoint_stops_the_command_and_keeps_what_is_done(
         first = (run / "judged.jsonl").read_text().splitlines(keepends=True)[0]
     (run / "judged.jsonl").write_text(first)
     assert _judge(run, unused_url(), "--cache", str(tmp_path / "empty")) == 1
-    assert "judge: the judge can't be asked: nothing answers" in capsys.readouterr().err
+    assert "judge: judge-1 can't be asked: nothing answers" in capsys.readouterr().err
     assert (run / "judged.jsonl").read_text() == first
 
 
