@@ -18,7 +18,7 @@ from tests.training.report.report_runs import (
     a_trajectory,
     write_run,
 )
-from training.report.__main__ import write_page
+from training.report.page import write_page
 
 pytestmark = pytest.mark.browser
 

@@ -14,32 +14,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from training.durable.atomic import write_whole
 from training.records.records import RunError
-from training.report.page import page_of
+from training.report.page import write_page
 from training.report.server import LivePage, ReportServer
-from training.report.source import read_report_runs, title_of
 
-__all__ = ["main", "write_page"]
-
-
-def write_page(runs: Sequence[Path], file: Path, title: str | None = None) -> int:
-    """Write the page atomically and return its size in bytes.
-
-    Args:
-        runs: folders of the runs, in the order in which they are shown.
-        file: the path of the page.
-        title: the title of the page; `None` names the runs.
-
-    Raises:
-        RunError: a run can't be read; the message names the file, and the line if there is one.
-        OSError: the page can't be written; an existing one is unchanged.
-    """
-    read = read_report_runs(runs)
-    # A model may write half of a surrogate pair, which is not a character and can't be encoded.
-    page = page_of(read, title or title_of(read)).encode("utf-8", "replace")
-    write_whole(page, file)
-    return len(page)
+__all__ = ["main"]
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -21,6 +21,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from training.compare import RUNS, comparison_of, verdict_lines
+from training.durable.atomic import write_whole
 from training.durable.data_files import data_fingerprint
 from training.records.records import RunError
 from training.report import plots, tables
@@ -29,14 +30,33 @@ from training.report.figures import Figures, figures_of
 from training.report.judges import judge_table
 from training.report.notebooks import sandbox_words
 from training.report.pictures import Pictures
-from training.report.source import MAX_NOTE_CHARS, ReportRun
+from training.report.source import MAX_NOTE_CHARS, ReportRun, read_report_runs, title_of
 from training.report.words import plain
 
-__all__ = ["page_of"]
+__all__ = ["inline_hash", "page_of", "templates", "write_page"]
 
 _FOLDER = Path(__file__).parent
 _STYLES = ("page.css", "plots.css", "notebook.css")
 _FACT_CHARS = 1_000
+
+
+def write_page(runs: Sequence[Path], file: Path, title: str | None = None) -> int:
+    """Write the page atomically and return its size in bytes.
+
+    Args:
+        runs: folders of the runs, in the order in which they are shown.
+        file: the path of the page.
+        title: the title of the page; `None` names the runs.
+
+    Raises:
+        RunError: a run can't be read; the message names the file, and the line if there is one.
+        OSError: the page can't be written; an existing one is unchanged.
+    """
+    read = read_report_runs(runs)
+    # A model may write half of a surrogate pair, which is not a character and can't be encoded.
+    page = page_of(read, title or title_of(read)).encode("utf-8", "replace")
+    write_whole(page, file)
+    return len(page)
 
 
 def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
@@ -54,7 +74,7 @@ def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
     pictures = Pictures()
     entries = entries_of(runs, pictures)
     return (
-        _templates()
+        templates(_FOLDER / "templates")
         .get_template("page.html")
         .render(
             title=title,
@@ -76,9 +96,10 @@ def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
     )
 
 
-def _templates() -> Environment:
+def templates(folder: Path) -> Environment:
+    """Return the page templates in a folder; they escape all text."""
     return Environment(
-        loader=FileSystemLoader(_FOLDER / "templates"),
+        loader=FileSystemLoader(folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -90,8 +111,8 @@ def _policy(style: str, script: str, *, is_live: bool) -> str:
     return "; ".join(
         (
             "default-src 'none'",
-            f"script-src '{_hash(script)}'",
-            f"style-src '{_hash(style)}'",
+            f"script-src '{inline_hash(script)}'",
+            f"style-src '{inline_hash(style)}'",
             "img-src data:",
             *(["connect-src 'self'"] if is_live else []),
             "base-uri 'none'",
@@ -102,7 +123,8 @@ def _policy(style: str, script: str, *, is_live: bool) -> str:
     )
 
 
-def _hash(text: str) -> str:
+def inline_hash(text: str) -> str:
+    """Return the hash by which a page's policy admits an inline style or script."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
 

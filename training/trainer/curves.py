@@ -5,8 +5,6 @@ The model's turns are shown as text. The page has no script, and its policy load
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,9 +12,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from training.report.page import inline_hash, templates
 from training.report.svg import add, drawing, to_markup
 
 __all__ = ["curves_page"]
@@ -50,21 +48,15 @@ def curves_page(records: Sequence[Mapping[str, Any]], title: str) -> str:
         title: of the page.
     """
     style = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in _STYLES)
-    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode("ascii")
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     updates = [one for one in records if one["kind"] == "update"]
     evaluations = [one for one in records if one["kind"] == "evaluation"]
     notebooks = [one for one in records if one["kind"] == "notebooks"]
     samples = [one for one in records if one["kind"] == "sample"]
-    return environment.get_template("curves.html").render(
+    policy = f"style-src '{inline_hash(style)}'; base-uri 'none'; form-action 'none'"
+    page = templates(_FOLDER / "templates").get_template("curves.html")
+    return page.render(
         title=title,
-        policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'",
+        policy=f"default-src 'none'; {policy}",
         style=Markup(style),  # noqa: S704  (our own files)
         facts=_facts(updates, evaluations),
         curves=_curves(updates, evaluations, notebooks),

@@ -34,7 +34,7 @@ from training.durable.folder import folder_lock
 from training.evaluate import run_evaluation
 from training.evaluation.arguments import parsed_arguments
 from training.records.records import RecordLog
-from training.report.__main__ import write_page
+from training.report.page import write_page
 from training.suites.registry import find_suite
 from training.tokens.policy import TokenPolicy
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress

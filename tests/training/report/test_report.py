@@ -28,7 +28,8 @@ from training.evaluation.summary import write_summary
 from training.judge.judged import JudgedLog, JudgedRecord
 from training.metrics.runs import Price
 from training.records.records import EvalRecord
-from training.report.__main__ import main, write_page
+from training.report.__main__ import main
+from training.report.page import write_page
 
 
 class Page(HTMLParser):

@@ -17,7 +17,8 @@ import pytest
 
 from tests.training.report.report_runs import a_record, write_run
 from tests.waiting import PATIENCE_S, wait_until
-from training.report.__main__ import main, write_page
+from training.report.__main__ import main
+from training.report.page import write_page
 from training.report.server import MAX_BODY_BYTES, LivePage, ReportServer
 from training.report.source import (
     MAX_NOTE_CHARS,
