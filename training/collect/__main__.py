@@ -47,7 +47,7 @@ from training.collect.selecting import (
     shortest_of_equals,
 )
 from training.collect.wording import in_words
-from training.durable.budget import BudgetMeter, metered
+from training.durable.budget import BudgetMeter, Price, metered
 from training.durable.folder import folder_lock
 from training.evaluate import evaluation_pool, run_evaluation
 from training.evaluation.arguments import (
@@ -290,7 +290,7 @@ async def _variants(
         given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
         opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
         replies, dialects = arguments.out / "replies", arguments.dialects
-        price = tuple(arguments.price) if arguments.price else None
+        price = Price(*arguments.price) if arguments.price else None
         async with opening as policy:
             with BudgetMeter(arguments.out / _RUNS, arguments.budget, price) as meter:
                 meter.load(salvages=arguments.salvage)
