@@ -22,7 +22,7 @@ from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
+from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.http_policy import HttpPolicy
@@ -341,7 +341,7 @@ def main(
     arguments = parsed_arguments(__doc__, argv)
     try:
         asyncio.run(run_evaluation(arguments, policy, hashes))
-    except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import DIALECTS
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
+from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Urgency
@@ -366,7 +366,7 @@ def main() -> int:
     evaluation = evaluation_arguments(parser, arguments, out=arguments.out / _RUNS)
     try:
         faults = asyncio.run(_main(arguments, evaluation))
-    except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
         print(f"collect: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
