@@ -57,7 +57,7 @@ from training.evaluation.arguments import (
     positive,
 )
 from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
-from training.export.replay import open_replays
+from training.export.rerun import open_replays
 from training.records.records import RecordLog
 from training.suites.registry import find_suite
 from training.suites.suite import Sample, draw

@@ -41,7 +41,7 @@ from tests.training.outcomes import tried
 from training.evaluation.run import item_folder
 from training.export.__main__ import main
 from training.export.exporting import Export, export
-from training.export.replay import (
+from training.export.rerun import (
     Replayed,
     ReplayTimeoutError,
     _difference,
