@@ -1,1 +1,1 @@
-"""Training of the analyst: tasks, scoring, rollouts and losses. Runs only from a checkout."""
+"""Training of the analyst: suites, scoring, rollouts and losses. Runs only from a checkout."""

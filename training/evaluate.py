@@ -22,7 +22,7 @@ from dm_jupyter.agent.simplify import SIMPLIFY_PROMPT
 from dm_jupyter.config import ModelChoice, model_choice, packages_folder
 from dm_jupyter.core import prompts
 from dm_jupyter.core.assistance import Assistance
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
+from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.http_policy import HttpPolicy
@@ -36,7 +36,7 @@ from kernel_sandbox.packages.overlay import Overlay
 from kernel_sandbox.packages.packages import AllowList, PackageInstaller
 from kernel_sandbox.runners.pool import PoolSettings
 from kernel_sandbox.runners.pool import StateRetention as Keep
-from training.durable.budget import BudgetMeter, metered
+from training.durable.budget import BudgetMeter, Price, metered
 from training.durable.json_lines import write_lines
 from training.durable.kept_policy import CALLS_FILE, KeptPolicy
 from training.durable.log import Salvaged
@@ -55,7 +55,6 @@ from training.evaluation.run import (
 )
 from training.evaluation.summary import print_summary, write_summary
 from training.marking.judge import Judge, judge_choice
-from training.metrics.runs import Price
 from training.records.records import DAMAGED, EvalRecord
 from training.suites.registry import find_suite
 from training.suites.suite import JudgedSuite
@@ -233,7 +232,7 @@ async def run_evaluation(
         options = replace(options, run=run)
         options = await _judged(options, arguments, stack)
         options = await _valued(options, arguments, stack)
-        price = tuple(arguments.price) if arguments.price else None
+        price = Price(*arguments.price) if arguments.price else None
         meter = stack.enter_context(BudgetMeter(options.out, arguments.budget, price))
         calls = options.out / CALLS_FILE
         kept = KeptPolicy(metered(policy, meter), calls, partial(_draws_together, policy))
@@ -254,9 +253,8 @@ async def run_evaluation(
                 progress.start(resume_state)
 
             records = await evaluate(options, bounded, pool, progress.show, start)
-    dollars = Price(*price) if price else None
-    _write(records, options.out, dollars)
-    print_summary(records, dollars)
+    _write(records, options.out, price)
+    print_summary(records, price)
     if options.knowledge is not None:
         print("The questions came with their workflows, so these figures are not a score.")
     if options.collects:
@@ -343,7 +341,7 @@ def main(
     arguments = parsed_arguments(__doc__, argv)
     try:
         asyncio.run(run_evaluation(arguments, policy, hashes))
-    except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
         print(f"evaluate: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -136,14 +136,14 @@ async def side_by_side(
         ValueError: a file of records is broken.
         OSError: a file can't be written.
     """
-    places = asyncio.Semaphore(at_once)
+    slots = asyncio.Semaphore(at_once)
 
     async def answer(shape: Shape, reader: ProfileReader) -> list[EvalRecord]:
         def report(record: EvalRecord) -> None:
             shape.keep(record)
             on_record(shape, record)
 
-        options = replace(shape.options, at_once=at_once, places=places, reader=reader)
+        options = replace(shape.options, at_once=at_once, slots=slots, reader=reader)
         return await evaluate(options, policy, pool, report)
 
     try:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import DIALECTS
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError, UsageError
+from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Urgency
@@ -47,7 +47,7 @@ from training.collect.selecting import (
     shortest_of_equals,
 )
 from training.collect.wording import in_words
-from training.durable.budget import BudgetMeter, metered
+from training.durable.budget import BudgetMeter, Price, metered
 from training.durable.folder import folder_lock
 from training.evaluate import evaluation_pool, run_evaluation
 from training.evaluation.arguments import (
@@ -57,7 +57,7 @@ from training.evaluation.arguments import (
     positive,
 )
 from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
-from training.export.replay import open_replays
+from training.export.rerun import open_replays
 from training.records.records import RecordLog
 from training.suites.registry import find_suite
 from training.suites.suite import Sample, draw
@@ -290,7 +290,7 @@ async def _variants(
         given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
         opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
         replies, dialects = arguments.out / "replies", arguments.dialects
-        price = tuple(arguments.price) if arguments.price else None
+        price = Price(*arguments.price) if arguments.price else None
         async with opening as policy:
             with BudgetMeter(arguments.out / _RUNS, arguments.budget, price) as meter:
                 meter.load(salvages=arguments.salvage)
@@ -366,7 +366,7 @@ def main() -> int:
     evaluation = evaluation_arguments(parser, arguments, out=arguments.out / _RUNS)
     try:
         faults = asyncio.run(_main(arguments, evaluation))
-    except (DmJupyterError, LocalModelError, SandboxError, ValueError, OSError) as fault:
+    except (DmJupyterError, SandboxError, ValueError, OSError) as fault:
         print(f"collect: {fault}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from training.durable.log import DurableLog
 from training.durable.progress import WorkProgress
 from training.evaluation.scoring import ScoringError
 from training.export.exporting import Export
-from training.export.replay import Replays, ReplayTimeoutError
+from training.export.rerun import Replays, ReplayTimeoutError
 
 __all__ = ["ReplayedRuns", "replayed_runs"]
 

@@ -22,7 +22,15 @@ from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest
 from training.durable.log import DurableLog
 
-__all__ = ["Budget", "BudgetMeter", "BudgetSpentError", "Spending", "metered", "read_budget"]
+__all__ = [
+    "Budget",
+    "BudgetMeter",
+    "BudgetSpentError",
+    "Price",
+    "Spending",
+    "metered",
+    "read_budget",
+]
 
 _SPENT_FILE = "spent.jsonl"
 
@@ -70,6 +78,28 @@ def read_budget(text: str) -> Budget:
 
 
 @dataclass(frozen=True, slots=True)
+class Price:
+    """Price of a model's tokens; tokens that an endpoint has cached cost as much as others."""
+
+    input_per_million: float
+    """Dollars per million tokens read."""
+    output_per_million: float
+    """Dollars per million tokens sampled."""
+
+    def __post_init__(self) -> None:
+        for value in (self.input_per_million, self.output_per_million):
+            if not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"a price must be 0 dollars or more, not {value}")
+
+    def of(self, read: int, sampled: int) -> float:
+        """Return the cost of tokens in dollars.
+
+        Tokens read x input + tokens sampled x output, over a million. Test: `test_a_price_by_hand`.
+        """
+        return (read * self.input_per_million + sampled * self.output_per_million) / 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
 class Spending:
     """Spending of one call or of many."""
 
@@ -96,15 +126,13 @@ class BudgetMeter:
     calls in flight, and the seconds since the last call.
     """
 
-    def __init__(
-        self, folder: Path, budget: Budget, price: tuple[float, float] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, budget: Budget, price: Price | None = None) -> None:
         """Create the meter without file access; `load` reads the spending of earlier sessions.
 
         Args:
             folder: of the pipeline, which contains `spent.jsonl`.
             budget: of all sessions together.
-            price: dollars per million tokens read, and per million sampled.
+            price: of the tokens; a budget of dollars needs one.
 
         Raises:
             ValueError: dollars are limited but no price is given.
@@ -112,7 +140,7 @@ class BudgetMeter:
         if budget.dollars is not None and price is None:
             raise ValueError("a budget in dollars needs the price of a token: see --price")
         self._budget = budget
-        self._price = price or (0.0, 0.0)
+        self._price = price or Price(0.0, 0.0)
         numbers = itertools.count()
         way_out = "Add --salvage to the command, or remove the line: what it spent counts no more."
         self._log = DurableLog(
@@ -160,9 +188,7 @@ class BudgetMeter:
     @property
     def dollars(self) -> float:
         """Cost of the tokens."""
-        read, sampled = self._price
-        used = self._spent
-        return (used.prompt_tokens * read + used.completion_tokens * sampled) / 1_000_000
+        return self._price.of(self._spent.prompt_tokens, self._spent.completion_tokens)
 
     def refuse(self, calls: int = 0) -> None:
         """Raise if the budget is spent, or if so many further calls would exceed it.

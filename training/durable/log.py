@@ -54,7 +54,8 @@ class DurableLog(Generic[Key, Record]):
         Args:
             path: the file; the first append creates it, in a folder that exists.
             encode: returns a record as JSON, on one line.
-            decode: the inverse; it raises `ValueError` or `TypeError` for any other line.
+            decode: the inverse. For any other line, it raises `ValueError`, `TypeError`,
+                `KeyError`, `AttributeError` or `RecursionError`.
             key: returns a record's unique key.
             way_out: ends the message about damage: what the user can do.
         """

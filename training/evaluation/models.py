@@ -47,7 +47,7 @@ class BoundedPolicy:
         """
         self._policy = policy
         self._at_once = at_once
-        self._places = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(at_once)
         self._door = asyncio.Lock()  # else two batches, each with half of the slots, deadlock
 
     @property
@@ -75,12 +75,12 @@ class BoundedPolicy:
         try:
             async with self._door:
                 for _ in range(count):
-                    await self._places.acquire()
+                    await self._slots.acquire()
                     taken += 1
             yield
         finally:
             for _ in range(taken):
-                self._places.release()
+                self._slots.release()
 
 
 class ValueModelError(PolicyError):

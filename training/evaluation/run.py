@@ -101,7 +101,7 @@ class EvalOptions:
     run: RunSettings = field(default_factory=RunSettings)
     at_once: int = 1
     """Attempts that run at the same time."""
-    places: Semaphore | None = None
+    slots: Semaphore | None = None
     """Slots shared with parallel evaluations; each attempt takes one, first come, first served."""
     reader: ProfileReader | None = None
     """Open reader that parallel evaluations share; `None` opens one for the run."""
@@ -240,7 +240,7 @@ async def _evaluate(
 
     async def work(means: _Means) -> None:
         for item, trial in waiting.of_one_worker():
-            async with options.places or nullcontext():
+            async with options.slots or nullcontext():
                 record = await _unbroken(item, trial, options, means)
             record = replace(record, data=data_of(item, options.split, resume_state.data))
             log.append(record)

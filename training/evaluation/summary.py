@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from training.durable.atomic import write_json
+from training.durable.budget import Price
 from training.metrics.accuracy import (
     Rules,
     abq,
@@ -25,7 +26,6 @@ from training.metrics.accuracy import (
 )
 from training.metrics.intervals import share_interval
 from training.metrics.runs import (
-    Price,
     by_group,
     costs_of,
     failure_counts,

@@ -37,7 +37,7 @@ from training.evaluation.arguments import positive
 from training.evaluation.scoring import ScoringError
 from training.export.conversation import conversation
 from training.export.exporting import Export, export
-from training.export.replay import Replays, ReplayTimeoutError, open_replays
+from training.export.rerun import Replays, ReplayTimeoutError, open_replays
 from training.records.records import EvalRecord, read_run
 from training.suites.registry import find_suite
 

@@ -76,27 +76,24 @@ class _Told:
     is_learnable: bool
 
 
-async def export(
-    trajectory: Trajectory, dialect: str, assistance: Assistance | None = None
-) -> Export:
+async def export(trajectory: Trajectory, dialect: str) -> Export:
     """Return a run as it would have been in a dialect.
 
     In a dialect that reads the answer from a cell's output, the run ends with that cell. In any
-    other, a turn with the answer is added.
+    other, a turn with the answer is added. Of the dialect's default assistance, only the messages
+    that inform are in the conversation.
 
     Args:
         trajectory: the run, in any dialect; without an answer, it ends with its last cell.
         dialect: name of the target dialect.
-        assistance: whose messages the conversation contains; `None` means the dialect's default.
-            Rules that change a run are always off.
 
     Raises:
         UsageError: there is no dialect of that name.
         UnrenderableTurnError: the dialect can't express one of the turns, or the run's end.
     """
     form = dialect_named(dialect)
-    given = assistance or Assistance.for_dialect(dialect)
-    scripted = ScriptedRun(begun(trajectory, dialect), Assistance.only(given.on() & _SHOWN))
+    shown = Assistance.only(Assistance.for_dialect(dialect).on() & _SHOWN)
+    scripted = ScriptedRun(begun(trajectory, dialect), shown)
     told, left_out, learnable = _cells(trajectory), 0, list[bool]()
     lost: set[str] = set()
     for one in told:

@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from training.durable.budget import Price
 from training.metrics.accuracy import Share, question_means, share_of
 from training.metrics.intervals import Interval, bootstrap
 from training.records.records import EvalRecord
@@ -15,7 +16,6 @@ from training.records.records import EvalRecord
 __all__ = [
     "UNGROUPED",
     "Grade",
-    "Price",
     "Spread",
     "by_group",
     "costs_of",
@@ -29,30 +29,6 @@ _COUNTED = ("turns", "cells", "sampled_cells", "prompt_tokens", "tokens", "secon
 UNGROUPED = "(none)"
 """Name for the records that have no value of a group that others have."""
 _LEVELS = ("easy", "simple", "medium", "moderate", "hard", "challenging")
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Price of a model's tokens; tokens that an endpoint has cached cost as much as others."""
-
-    input_per_million: float
-    """Dollars per million tokens read."""
-    output_per_million: float
-    """Dollars per million tokens sampled."""
-
-    def __post_init__(self) -> None:
-        for value in (self.input_per_million, self.output_per_million):
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"a price must be 0 dollars or more, not {value}")
-
-    def of(self, record: EvalRecord) -> float:
-        """Return the cost of a run in dollars, over all its candidates.
-
-        Prompt tokens x input + sampled tokens x output, over a million. Test:
-        `test_a_price_by_hand`.
-        """
-        read = record.prompt_tokens * self.input_per_million
-        return (read + record.tokens * self.output_per_million) / 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +49,7 @@ def costs_of(records: Sequence[EvalRecord], price: Price | None = None) -> dict[
         return {}
     found = {name: _spread([getattr(one, name) for one in records]) for name in _COUNTED}
     if price is not None:
-        found["dollars"] = _spread([price.of(record) for record in records])
+        found["dollars"] = _spread([price.of(one.prompt_tokens, one.tokens) for one in records])
     return found
 
 

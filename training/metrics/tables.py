@@ -13,7 +13,15 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["COSTS", "SUB_ANSWERS", "number_table", "percent_range", "tables_of", "wide_console"]
+__all__ = [
+    "COSTS",
+    "SUB_ANSWERS",
+    "cost_amount",
+    "number_table",
+    "percent_range",
+    "tables_of",
+    "wide_console",
+]
 
 _RULES = ("strict", "ours")
 _COLUMNS = 100
@@ -145,10 +153,11 @@ def _costs(summary: Mapping[str, Any]) -> Table:
         if name in costs and not is_repeated:
             spread = costs[name]
             numbers = (spread["mean"], spread["median"], spread["total"])
-            table.add_row(words, *(_amount(number, name) for number in numbers))
+            table.add_row(words, *(cost_amount(number, name) for number in numbers))
     return table
 
 
-def _amount(number: float, name: str) -> str:
+def cost_amount(number: float, name: str) -> str:
+    """Return an amount of one of the `COSTS` as text, with the digits that it needs."""
     digits = 4 if name == "dollars" else 1 if abs(number) < 100 else 0
     return f"{number:,.{digits}f}"

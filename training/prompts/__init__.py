@@ -24,10 +24,10 @@ class Prompt:
     """Recorded with whatever came of it."""
 
     def fill(self, fields: Mapping[str, str]) -> str:
-        """Returns the text with every field replaced.
+        """Return the text with every field replaced.
 
-        What stands in a field is material and no part of the prompt: a tag of the prompt's own,
-        such as the `</given>` that would end the place of an answer, loses its bracket there.
+        A value is data and can't contain a tag of the prompt: there, the `<` of such a tag becomes
+        `‹`. Otherwise a `</given>` in an answer would end the section of the answer.
 
         Raises:
             KeyError: the prompt has a field that `fields` lacks.
@@ -43,7 +43,7 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Returns the prompt `name`, without the newline at its end.
+    """Return the prompt `name`, without the newline at its end.
 
     Raises:
         FileNotFoundError: there is no such prompt.

@@ -27,6 +27,7 @@ __all__ = [
     "RunError",
     "RunUsage",
     "read_run",
+    "read_run_lines",
     "salvage",
 ]
 
@@ -253,11 +254,21 @@ class RunError(ValueError):
     """A run can't be read; the message names the file, and the line if there is one."""
 
 
-def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
+def read_run(path: Path) -> list[EvalRecord]:
     """Return the records of a run: a folder with `records.jsonl`, or a file of records.
 
+    Raises:
+        RunError: the file is missing, unreadable or empty, a line is not a record, or a try at a
+            question appears twice.
+    """
+    return list(read_run_lines(path).values())
+
+
+def read_run_lines(path: Path, *, is_running: bool = False) -> dict[int, EvalRecord]:
+    """Return the records of a run by the number of their line, from 1.
+
     Args:
-        path: the folder or file.
+        path: the run, as for `read_run`.
         is_running: whether the run may still be writing its last line, which is then left out.
 
     Raises:
@@ -272,19 +283,21 @@ def read_run(path: Path, *, is_running: bool = False) -> list[EvalRecord]:
         raise RunError(f"{file} can't be read: {why}") from error
     if is_running:
         text = text[: text.rfind("\n") + 1]
-    records: dict[tuple[str, int], EvalRecord] = {}
+    records: dict[int, EvalRecord] = {}
+    seen: set[tuple[str, int]] = set()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         record = _record_of(line, f"{file}, line {number}")
-        if record.key in records:
+        if record.key in seen:
             raise RunError(
                 f"{file}, line {number}: {record.id}, try {record.trial}, appears twice; {_WAY_OUT}"
             )
-        records[record.key] = record
+        seen.add(record.key)
+        records[number] = record
     if not records:
         raise RunError(f"{file} holds no records: the run has not finished a question")
-    return list(records.values())
+    return records
 
 
 def _record_of(line: str, place: str) -> EvalRecord:

@@ -19,7 +19,7 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.durable.json_lines import write_lines
 from training.judge.judged import JudgedRecord, read_column
-from training.records.records import EvalRecord, RunError, read_run
+from training.records.records import EvalRecord, RunError, read_run_lines
 from training.report.search import SearchError, StoredSearch, search_from_json
 
 __all__ = [
@@ -95,13 +95,8 @@ def title_of(runs: Sequence[ReportRun]) -> str:
 
 def _read(path: Path, name: str, is_running: bool) -> ReportRun:
     file = path / "records.jsonl" if path.is_dir() else path
-    records = read_run(path, is_running=is_running)
-    lines = file.read_text(encoding="utf-8").split("\n")
-    numbers = [number for number, line in enumerate(lines, 1) if line.strip()]
-    tries = tuple(
-        _tried(record, f"{file}, line {number}")
-        for record, number in zip(records, numbers, strict=False)
-    )
+    lines = read_run_lines(path, is_running=is_running)
+    tries = tuple(_tried(record, f"{file}, line {number}") for number, record in lines.items())
     return ReportRun(
         name=name,
         manifest=_read_object(file.parent / "run.json"),

@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from markupsafe import Markup
 
-__all__ = ["add", "cut", "drawing", "grouped", "to_markup"]
+__all__ = ["add", "cut", "drawing", "to_markup"]
 
 Value = str | float
 
@@ -24,11 +24,6 @@ def drawing(title: str, width: float, height: float) -> Element:
     svg.set("width", _number(width))
     svg.set("height", _number(height))
     return svg
-
-
-def grouped(parent: Element, css: str) -> Element:
-    """Return a new group of marks that share a class."""
-    return SubElement(parent, "g", {"class": css})
 
 
 def add(parent: Element, tag: str, text: str = "", /, **attributes: Value) -> Element:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from training.metrics.accuracy import Rules
-from training.metrics.tables import COSTS, SUB_ANSWERS
+from training.metrics.tables import COSTS, SUB_ANSWERS, cost_amount
 from training.report.figures import Figures, ShownShare
 
 __all__ = ["FigureTable", "TableRow", "costs", "failures", "groups", "merged_groups", "overall"]
@@ -178,9 +178,4 @@ def _cost_cells(spread: Mapping[str, float] | None, name: str) -> list[str]:
     if spread is None:
         return [NOTHING] * 3
     numbers = (spread["mean"], spread["median"], spread["total"])
-    return [_amount(number, name) for number in numbers]
-
-
-def _amount(number: float, name: str) -> str:
-    digits = 4 if name == "dollars" else 1 if abs(number) < 100 else 0
-    return f"{number:,.{digits}f}"
+    return [cost_amount(number, name) for number in numbers]

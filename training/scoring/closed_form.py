@@ -103,11 +103,6 @@ class ClosedFormScore:
         return bool(self.parts) and all(part.right for part in self.parts)
 
     @property
-    def share_right(self) -> float:
-        """Share of correct sub-answers, 0 to 1."""
-        return sum(part.right for part in self.parts) / len(self.parts) if self.parts else 0.0
-
-    @property
     def by_name(self) -> dict[str, bool]:
         """Verdict per name; a repeated name is correct if each of its values is."""
         names = dict.fromkeys(part.name for part in self.parts)

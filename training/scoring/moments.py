@@ -22,7 +22,7 @@ from datetime import date
 
 from training.scoring.reader import MAX_SCALAR_CHARS, plain_text
 
-__all__ = ["Moment", "is_unclear_date", "may_be_moment", "read_moment"]
+__all__ = ["Moment", "may_be_moment", "read_moment"]
 
 _MONTHS = {
     name: number
@@ -93,13 +93,6 @@ def may_be_moment(text: str) -> bool:
     if text[0].isalpha():
         return text[:3].casefold() in _STARTS and any(map(str.isdecimal, text))
     return True
-
-
-def is_unclear_date(text: str) -> bool:
-    """Return whether a text is written as a date whose day may also be its month."""
-    plain = plain_text(text)
-    found = _SLASHED.match(plain)
-    return found is not None and read_moment(found[0]) is None
 
 
 def _day_in_front(text: str) -> tuple[_Day, str] | None:

@@ -44,6 +44,7 @@ __all__ = [
     "Number",
     "ReadingPolicy",
     "WrittenNumber",
+    "as_float",
     "as_written",
     "exact_number",
     "is_identifier",
@@ -211,7 +212,7 @@ def exact_number(text: str) -> Number | None:
         return number
     found = read_written(plain)
     if found is not None:
-        return int(found.value) if found.is_whole else _as_float(found.value)
+        return int(found.value) if found.is_whole else as_float(found.value)
     plain = _unquoted(plain_text(plain))
     return float(plain) if len(plain) <= MAX_SCALAR_CHARS and _SPECIAL.fullmatch(plain) else None
 
@@ -290,7 +291,7 @@ def numbers_equal(label: Decimal, answer: Decimal, policy: ReadingPolicy) -> boo
     """
     if label == answer:
         return True
-    first, second = _as_float(label), _as_float(answer)
+    first, second = as_float(label), as_float(answer)
     if not (math.isfinite(first) and math.isfinite(second)):
         return False
     if is_whole(label) and is_whole(answer):
@@ -322,7 +323,7 @@ def is_whole(number: Decimal) -> bool:
     """
     if number.as_tuple().exponent == 0:
         return True
-    near = _as_float(number)
+    near = as_float(number)
     return abs(near) < MAX_EXACT and near == math.floor(near)
 
 
@@ -335,8 +336,9 @@ def _last_place(number: Decimal) -> Decimal | None:
     return Decimal((0, (1,), exponent))
 
 
-def _as_float(number: Decimal) -> float:
+def as_float(number: Number | Decimal) -> float:
+    """Return the float nearest to a number; an infinity if it is too large for one."""
     try:
         return float(number)
-    except OverflowError:
+    except OverflowError:  # an int too large for a float
         return math.inf

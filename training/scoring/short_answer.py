@@ -39,9 +39,11 @@ from training.scoring.reader import (
 from training.scoring.values import MAX_VALUE_CHARS, is_nothing, values_equal
 
 __all__ = [
+    "SHORT_ANSWER_FORMAT",
     "Token",
     "answers_equal",
     "final_answer",
+    "final_answers_agree",
     "is_stated",
     "read_tokens",
     "states",
@@ -49,6 +51,11 @@ __all__ = [
     "words_before",
 ]
 
+SHORT_ANSWER_FORMAT = (
+    '@answer[value] where "value" is the short answer alone: a number, a name, or several of them '
+    "separated by commas in the order asked for."
+)
+"""The format that a suite asks for, if it reads answers by `final_answer`."""
 Token = Decimal | str
 _CURRENCY = re.compile(r"(?<!\w)[$€£¥](?=[-+.\d])")
 _NUMBER = (
@@ -93,6 +100,12 @@ def final_answer(text: str) -> str:
     """Return the last `@answer[…]` of a text, or the entire text if it has none."""
     values = [value for name, value in given_answers(text) if name.casefold() == "answer"]
     return values[-1] if values else outside_thought(text).strip()
+
+
+def final_answers_agree(one: str, other: str) -> bool:
+    """Return whether the final answers of two texts say the same; empty ones never do."""
+    said = final_answer(one)
+    return bool(said) and answers_equal(said, final_answer(other))
 
 
 def answers_equal(label: str, answer: str) -> bool:

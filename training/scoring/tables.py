@@ -41,7 +41,7 @@ from training.scoring.reader import (
     read_written,
 )
 
-__all__ = ["ResultValue", "cells_equal", "read_csv", "tables_equal", "tables_identical"]
+__all__ = ["ResultValue", "read_csv", "tables_equal", "tables_identical"]
 
 ResultValue = object
 """A database value, or its text in a csv file."""
@@ -89,11 +89,6 @@ def read_csv(text: str, *, keep_index: bool = False) -> list[list[str]]:
     if has_index and [row[0] for row in rows] == [str(count) for count in range(len(rows))]:
         return [row[1:] for row in rows]
     return rows
-
-
-def cells_equal(label: ResultValue, answer: ResultValue) -> bool:
-    """Return whether two cells contain the same value."""
-    return _fits(_canonical(label), _canonical(answer))
 
 
 def tables_equal(

@@ -19,6 +19,7 @@ from training.scoring.moments import read_moment
 from training.scoring.reader import (
     MAX_SCALAR_CHARS,
     ReadingPolicy,
+    as_float,
     exact_number,
     is_identifier,
     plain_text,
@@ -188,7 +189,7 @@ def read_number(text: str) -> float | None:
     number = exact_number(text)
     if number is None:
         return None
-    value, found = _as_float(number), read_written(text)
+    value, found = as_float(number), read_written(text)
     return value / 100 if found is not None and found.is_percent else value
 
 
@@ -197,7 +198,7 @@ def first_number(text: str) -> float | None:
     match = _FIRST.search(text)
     if match is None or len(match[0]) > MAX_SCALAR_CHARS:
         return None
-    value = _as_float(float(match[0].rstrip("%")))
+    value = as_float(float(match[0].rstrip("%")))
     return value / 100 if match[0].endswith("%") else value
 
 
@@ -209,10 +210,3 @@ def is_within(label: float, answer: float, share: float) -> bool:
     if not (math.isfinite(label) and math.isfinite(answer)):
         return False
     return abs(label - answer) <= share * abs(label) * (1 + 1e-9)
-
-
-def _as_float(number: float) -> float:
-    try:
-        return float(number)
-    except OverflowError:  # an int too large for a float
-        return math.inf

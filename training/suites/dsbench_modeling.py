@@ -29,7 +29,7 @@ from training.scoring.tables import tables_equal
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 
-__all__ = ["DSBenchModeling", "ModelingLabel", "mean_gap", "relative_gap"]
+__all__ = ["DSBenchModeling", "ModelingLabel", "relative_gap"]
 
 SUBMISSION = "submission.csv"
 MAX_SUBMISSION_BYTES = 512 * 2**20
@@ -248,14 +248,3 @@ def relative_gap(score: float, baseline: float, best: float) -> float:
     if not math.isfinite(score):
         return 0.0
     return max(0.0, (score - baseline) / (best - baseline))
-
-
-def mean_gap(gaps: Sequence[float | None]) -> float:
-    """Return the mean over competitions; `None` means one without a submission.
-
-    Raises:
-        ValueError: there are no competitions.
-    """
-    if not gaps:
-        raise ValueError("there is no mean gap of no competitions")
-    return sum(gap or 0.0 for gap in gaps) / len(gaps)

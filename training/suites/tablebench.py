@@ -23,17 +23,18 @@ from typing import Any
 from dm_jupyter.core.task import Task
 from training.durable.atomic import write_whole
 from training.scoring.closed_form import strictly_equal
-from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.short_answer import (
+    SHORT_ANSWER_FORMAT,
+    answers_equal,
+    final_answer,
+    final_answers_agree,
+)
 from training.scoring.values import is_within, kind_of, read_number
 from training.suites.records import Record, RecordError, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 
 __all__ = ["TableBench"]
 
-ANSWER_FORMAT = (
-    '@answer[value] where "value" is the short answer alone: a number, a name, or several of them '
-    "separated by commas in the order asked for."
-)
 WORDING = {
     "CorrelationAnalysis": (
         'Answer with a conclusion and the correlation coefficient: "No correlation", "Weak" or '
@@ -102,8 +103,7 @@ class TableBench:
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
         """Return whether the two short answers say the same."""
-        said = final_answer(one.answer)
-        return bool(said) and answers_equal(said, final_answer(other.answer))
+        return final_answers_agree(one.answer, other.answer)
 
 
 def _is_near(label: str, said: str) -> bool:
@@ -145,7 +145,7 @@ def _item(record: Record, left_out: dict[str, int]) -> Sample:
         question=record.text("question"),
         files=(_written(_table_text(record)),),
         constraints=WORDING.get(kind, ""),
-        answer_format=ANSWER_FORMAT,
+        answer_format=SHORT_ANSWER_FORMAT,
         concepts=(record.text("qtype"), kind),
         metadata={"suite": TableBench.name, "format": kind_of(label), "left_out": left_out},
     )

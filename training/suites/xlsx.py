@@ -9,17 +9,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from dm_jupyter.core.task import Task
-from training.scoring.short_answer import answers_equal, final_answer
+from training.scoring.short_answer import (
+    SHORT_ANSWER_FORMAT,
+    answers_equal,
+    final_answer,
+    final_answers_agree,
+)
 from training.scoring.values import kind_of
 from training.suites.records import Record, read_records
 from training.suites.suite import ItemScore, Outcome, Sample
 
 __all__ = ["XlsxQuestions"]
-
-ANSWER_FORMAT = (
-    '@answer[value] where "value" is the short answer alone: a number, a name, or several of them '
-    "separated by commas in the order asked for."
-)
 
 
 class XlsxQuestions:
@@ -50,8 +50,7 @@ class XlsxQuestions:
 
     def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:  # noqa: ARG002
         """Return whether the two short answers say the same."""
-        said = final_answer(one.answer)
-        return bool(said) and answers_equal(said, final_answer(other.answer))
+        return final_answers_agree(one.answer, other.answer)
 
 
 def _item(record: Record) -> Sample:
@@ -60,7 +59,7 @@ def _item(record: Record) -> Sample:
         id=record.text("id"),
         question=record.text("question"),
         files=(record.data_file("file"),),
-        answer_format=ANSWER_FORMAT,
+        answer_format=SHORT_ANSWER_FORMAT,
         concepts=tuple(filter(None, (record.text("qtype", ""), record.text("qsubtype", "")))),
         metadata={
             "suite": XlsxQuestions.name,

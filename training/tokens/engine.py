@@ -1,7 +1,8 @@
-"""Interface for sampling ids, between the single token policy and the servers that run models.
+"""Interface for sampling ids, between the single token policy and whatever runs the model.
 
-`llama_cpp.py` and `vllm.py` implement it. An engine knows one server's interface and nothing about
-conversations, turns or dialects.
+`LlamaCppEngine` and `VllmEngine` implement it for servers. `TransformersEngine`, which is in
+`training.trainer.engine`, implements it for a model in this process. An engine knows one way to run
+a model and nothing about conversations, turns or dialects.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__ = ["SampledIds", "TokenEngine"]
 
 @dataclass(frozen=True, slots=True)
 class SampledIds:
-    """One turn that a server sampled after a prompt of ids."""
+    """One turn that an engine sampled after a prompt of ids."""
 
     ids: array[int]
     """All sampled ids, including those of a stop string and the token that closes the turn."""
@@ -36,10 +37,10 @@ class SampledIds:
 
 
 class TokenEngine(Protocol):
-    """A server that runs a model on token ids; only `TokenPolicy` calls it.
+    """A server or library that runs a model on token ids; only `TokenPolicy` calls it.
 
-    Every method raises `PolicyError` for a fault of the server and nothing else. A cancelled call
-    ends its request. An engine may not keep a conversation between two calls.
+    Every method raises `PolicyError` for a fault of the engine and nothing else. A cancelled call
+    ends the work on it. An engine may not keep a conversation between two calls.
     """
 
     @property

@@ -26,7 +26,7 @@ from training.collect.__main__ import _command, _tries_before, main
 from training.collect.card import read_source
 from training.collect.dataset import DatasetFile, write_collection
 from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
-from training.export.replay import Replays, ReplayTimeoutError
+from training.export.rerun import Replays, ReplayTimeoutError
 from training.records.records import EvalRecord
 from training.suites.registry import find_suite
 

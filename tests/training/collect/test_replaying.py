@@ -19,7 +19,7 @@ from training.collect.replaying import replayed_runs
 from training.durable.log import LogError
 from training.evaluation.scoring import SuiteError
 from training.export.exporting import Export
-from training.export.replay import Replays, ReplayTimeoutError
+from training.export.rerun import Replays, ReplayTimeoutError
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from training.durable.budget import (
     Budget,
     BudgetMeter,
     BudgetSpentError,
+    Price,
     Spending,
     metered,
     read_budget,
@@ -84,13 +86,25 @@ async def test_tokens_and_dollars_stop_the_call_after_the_one_that_spent_them(
 ) -> None:
     for name, limit in (("tokens", 205), ("dollars", 0.0205)):
         model = ScriptedPolicy(["a b c"])  # 100 tokens read and 3 sampled
-        meter = BudgetMeter(tmp_path / name, Budget(**{name: limit}), (100.0, 100.0))
+        meter = BudgetMeter(tmp_path / name, Budget(**{name: limit}), Price(100.0, 100.0))
         policy = metered(model, meter)
         await policy.sample(REQUEST, lambda _: None)
         await policy.sample(REQUEST, lambda _: None)
         with pytest.raises(BudgetSpentError, match=rf"{name} is used up: 2 calls, 206 tokens"):
             await policy.sample(REQUEST, lambda _: None)
         assert len(model.requests) == 2
+
+
+def test_a_price_by_hand() -> None:
+    # 2 million tokens at 0.50 and 0.1 million at 2.00
+    assert Price(0.5, 2.0).of(2_000_000, 100_000) == pytest.approx(1.0 + 0.2)
+    assert Price(0, 0).of(2_000_000, 100_000) == 0
+
+
+@pytest.mark.parametrize("prices", [(-0.1, 1), (1, math.nan), (math.inf, 1)])
+def test_a_price_is_a_number_of_dollars(prices: tuple[float, float]) -> None:
+    with pytest.raises(ValueError, match="0 dollars or more"):
+        Price(*prices)
 
 
 async def test_seconds_are_those_of_all_sessions(

@@ -8,9 +8,9 @@ import pytest
 
 from tests.training.outcomes import tried, tries
 from training.durable.atomic import write_json
+from training.durable.budget import Price
 from training.evaluation.summary import print_summary, summary_of, write_summary
 from training.metrics.intervals import wilson
-from training.metrics.runs import Price
 from training.records.records import EvalRecord
 
 EASY, HARD = {"level": ["easy"], "file": ["csv"]}, {"level": ["hard"], "file": ["csv"]}

@@ -41,7 +41,7 @@ from tests.training.outcomes import tried
 from training.evaluation.run import item_folder
 from training.export.__main__ import main
 from training.export.exporting import Export, export
-from training.export.replay import (
+from training.export.rerun import (
     Replayed,
     ReplayTimeoutError,
     _difference,
@@ -162,7 +162,7 @@ async def test_a_run_gives_the_same_answer_in_every_other_dialect(
         assert all(map(form.is_well_formed, exported.texts))
         assert exported.messages[0].content.startswith(form.messages(stored)[0].content[:40])
         replayed = await again(exported, original, data, pool, tmp_path / target)
-        assert replayed.is_same, (target, replayed.difference)
+        assert (replayed.answers_same, replayed.difference) == (True, ""), target
         assert say_the_same(Candidate(replayed.trajectory), Candidate(original))
 
 
@@ -240,12 +240,10 @@ async def test_a_person_s_cell_counts_and_its_empty_lines_do_not() -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_only_help_that_tells_is_in_an_export(dialect: str) -> None:
     run = stored_run(ran("x", "3"), ran("y", "@mean[3]"), ANSWERED)
-    exported = await export(run, dialect, Assistance())
-    given = exported.trajectory.assists
-    assert given.on() == {"profile", "links", "advice", "ledger", "quiet_output"}
-    assert ("a profile" in exported.messages[1].content) is (dialect != "jupiter")
-    bare = await export(run, dialect, Assistance.none())
-    assert "a profile" not in bare.messages[1].content
+    exported = await export(run, dialect)
+    given, usual = exported.trajectory.assists.on(), Assistance.for_dialect(dialect).on()
+    assert given == usual & {"profile", "links", "advice", "ledger", "quiet_output"}
+    assert ("a profile" in exported.messages[1].content) is ("profile" in usual)
 
 
 async def test_a_run_without_an_answer_ends_with_its_last_cell() -> None:

@@ -1,15 +1,13 @@
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
+from training.durable.budget import Price
 from training.metrics.runs import (
     UNGROUPED,
-    Price,
     by_group,
     costs_of,
     failure_counts,
@@ -62,19 +60,6 @@ def test_self_debugging_by_hand() -> None:
     assert (mended.questions, mended.runs, mended.right) == (2, 3, 2)
     assert mended.share == pytest.approx((1 / 2 + 1) / 2)
     assert self_debugging([tried("c", True)]) is None
-
-
-def test_a_price_by_hand() -> None:
-    # 2 million tokens at 0.50 and 0.1 million at 2.00
-    record = tried("a", True, prompt_tokens=2_000_000, tokens=100_000)
-    assert Price(0.5, 2.0).of(record) == pytest.approx(1.0 + 0.2)
-    assert Price(0, 0).of(record) == 0
-
-
-@pytest.mark.parametrize("prices", [(-0.1, 1), (1, math.nan), (math.inf, 1)])
-def test_a_price_is_a_number_of_dollars(prices: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match="0 dollars or more"):
-        Price(*prices)
 
 
 def test_costs_by_hand() -> None:

@@ -24,9 +24,9 @@ from tests.training.report.report_runs import (
     a_trajectory,
     write_run,
 )
+from training.durable.budget import Price
 from training.evaluation.summary import write_summary
 from training.judge.judged import JudgedLog, JudgedRecord
-from training.metrics.runs import Price
 from training.records.records import EvalRecord
 from training.report.__main__ import main
 from training.report.page import write_page

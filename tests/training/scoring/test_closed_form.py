@@ -121,7 +121,6 @@ def test_a_repeated_label_name_needs_each_of_its_values() -> None:
     half = score("@c[0.78]", labels)
     assert [part.right for part in half.parts] == [False, True]
     assert half.by_name == {"c": False}
-    assert half.share_right == 0.5
     assert score("@c[0.78] @c[0.38]", labels).all_right
 
 

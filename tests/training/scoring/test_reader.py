@@ -21,7 +21,7 @@ from training.scoring.reader import (
     scalars_equal,
 )
 from training.scoring.short_answer import answers_equal, final_answer
-from training.scoring.tables import cells_equal
+from training.scoring.tables import tables_equal
 from training.scoring.values import (
     MAX_VALUE_CHARS,
     first_number,
@@ -73,7 +73,7 @@ def test_closed_form_and_short_answers_take_the_same_scalar(label: str, answer: 
 def test_every_suite_refuses_another_value(label: str, answer: str) -> None:
     assert not is_right(label, answer)
     assert not answers_equal(label, answer)
-    assert not cells_equal(label, answer)
+    assert not tables_equal([(label,)], [(answer,)])
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from training.scoring.closed_form import is_exception, score, strictly_equal
 from training.scoring.short_answer import answers_equal
-from training.scoring.tables import cells_equal
+from training.scoring.tables import tables_equal
 
 VECTORS = Path(__file__).with_name("vectors") / "values.jsonl"
 ROWS: list[dict[str, Any]] = [
@@ -37,7 +37,7 @@ def is_right(label: str, answer: str, rules: str = "sensible") -> bool:
 SUITES: dict[str, Callable[[str, str], bool]] = {
     "closed_form": is_right,
     "short_answer": answers_equal,
-    "table": cells_equal,
+    "table": lambda label, answer: tables_equal([(label,)], [(answer,)]),
 }
 
 

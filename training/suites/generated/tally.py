@@ -9,6 +9,7 @@ from typing import Any
 
 from training.suites.generated.questions.questions import Question
 from training.suites.generated.questions.templates import LEVELS, categories, templates
+from training.suites.generated.tables.dirt import FORMATS
 from training.suites.generated.tables.domains import SPLITS
 
 __all__ = ["AMBIGUOUS", "MAX_CONSTANT", "Made", "Tally"]
@@ -85,7 +86,7 @@ class Tally:
             "by_split": _counts((made.split for made in self.made), SPLITS),
             "by_level": _counts((LEVELS[one.level - 1] for one in questions), LEVELS),
             "by_steps": _counts((str(one.depth) for one in questions), "12345"),
-            "by_file": _counts((made.format for made in self.made), ("csv", "xlsx", "sqlite")),
+            "by_file": _counts((made.format for made in self.made), FORMATS),
             "by_answer": _counts(map(_answer_kind, questions), ("one value", "values", "table")),
             "by_category": _counts((one.template.category for one in questions), names),
             "refused_as_ambiguous": _some(self.refused, AMBIGUOUS),

@@ -138,7 +138,6 @@ def _line(x: pd.Series[Any], y: pd.Series[Any]) -> Any:
 _JOINT: Mapping[str, Measure] = {
     "pearson": lambda x, y: x.corr(y),
     "spearman": lambda x, y: _stats().spearmanr(x, y).statistic,
-    "kendall": lambda x, y: _stats().kendalltau(x, y).statistic,
     "slope": lambda x, y: _line(x, y).slope,
     "intercept": lambda x, y: _line(x, y).intercept,
     "r2": lambda x, y: _line(x, y).rvalue ** 2,
@@ -151,5 +150,4 @@ _JOINT: Mapping[str, Measure] = {
     "welch_p": lambda x, flag: _stats().ttest_ind(*_parted(x, flag), equal_var=False).pvalue,
     "u": lambda x, flag: _stats().mannwhitneyu(*_parted(x, flag), method="asymptotic").statistic,
     "u_p": lambda x, flag: _stats().mannwhitneyu(*_parted(x, flag), method="asymptotic").pvalue,
-    "chi2": lambda a, b: _stats().chi2_contingency(pd.crosstab(a, b), correction=False).statistic,
 }

@@ -25,11 +25,6 @@ class FrameReader:
         self._main, self._lookup = _cells(file)
         self._read: dict[tuple[bool, bool], pd.DataFrame] = {}
 
-    @property
-    def width(self) -> int:
-        """Number of columns of the file's rows."""
-        return self._main.shape[1]
-
     def main(self, reading: Reading) -> pd.DataFrame:
         """Return the rows: numbers as floats, dates as timestamps, labels in one spelling."""
         key = (reading.keeps_repeats, reading.raw_labels)

@@ -119,18 +119,6 @@ def _partial(columns: Columns) -> float:
     return (xy - xz * yz) / math.sqrt((1 - xz**2) * (1 - yz**2))
 
 
-def _kendall(columns: Columns) -> float:
-    x, y = columns
-    score, x_ties, y_ties, pairs = 0, 0, 0, 0
-    for first in range(len(x)):
-        for second in range(first):
-            a = (x[first] > x[second]) - (x[first] < x[second])
-            b = (y[first] > y[second]) - (y[first] < y[second])
-            score, pairs = score + a * b, pairs + 1
-            x_ties, y_ties = x_ties + (a == 0), y_ties + (b == 0)
-    return score / math.sqrt((pairs - x_ties) * (pairs - y_ties))
-
-
 def _slope(columns: Columns) -> float:
     xx, xy, _ = _products(*columns)
     return xy / xx
@@ -207,14 +195,6 @@ def _u_p(columns: Columns) -> float:
     return min(1.0, 2 * (1 - statistics.NormalDist().cdf(z)))
 
 
-def _chi2(columns: Columns) -> float:
-    pairs = Counter(zip(*columns, strict=True))
-    rows, other = Counter(columns[0]), Counter(columns[1])
-    total = len(columns[0])
-    expected = {(a, b): rows[a] * other[b] / total for a in rows for b in other}
-    return math.fsum((pairs[key] - value) ** 2 / value for key, value in expected.items())
-
-
 def _span_days(columns: Columns) -> float:
     days = [date.fromisoformat(day).toordinal() for day in columns[0]]
     return max(days) - min(days)
@@ -225,8 +205,8 @@ def _mad(columns: Columns) -> float:
     return float(statistics.median(abs(value - middle) for value in columns[0]))
 
 
-def _cv(columns: Columns, lost: int) -> float:
-    return math.sqrt(_spread(columns[0], lost)) / statistics.fmean(columns[0]) * 100
+def _cv(columns: Columns) -> float:
+    return math.sqrt(_spread(columns[0], 1)) / statistics.fmean(columns[0]) * 100
 
 
 _PLAIN: Mapping[str, tuple[int, Plain]] = {
@@ -238,17 +218,14 @@ _PLAIN: Mapping[str, tuple[int, Plain]] = {
     "std": (1, lambda c: math.sqrt(_spread(c[0], 1))),
     "pstd": (1, lambda c: math.sqrt(_spread(c[0], 0))),
     "var": (1, lambda c: _spread(c[0], 1)),
-    "pvar": (1, lambda c: _spread(c[0], 0)),
     "sem": (1, lambda c: math.sqrt(_spread(c[0], 1) / len(c[0]))),
-    "cv": (1, lambda c: _cv(c, 1)),
-    "pcv": (1, lambda c: _cv(c, 0)),
+    "cv": (1, _cv),
     "iqr": (1, lambda c: _quantile(c[0], 0.75) - _quantile(c[0], 0.25)),
     "quantile": (2, lambda c: _quantile(c[0], c[1][0])),
     "shapiro_w": (1, lambda c: shapiro_wilk(c[0])[0]),
     "shapiro_p": (1, lambda c: shapiro_wilk(c[0])[1]),
     "pearson": (2, _pearson),
     "spearman": (2, lambda c: _pearson((_ranks(c[0]), _ranks(c[1])))),
-    "kendall": (2, _kendall),
     "slope": (2, _slope),
     "intercept": (2, _intercept),
     "r2": (2, lambda c: _pearson(c) ** 2),
@@ -261,6 +238,5 @@ _PLAIN: Mapping[str, tuple[int, Plain]] = {
     "welch_p": (2, lambda c: two_sided_t(*_welch(c))),
     "u": (2, _u),
     "u_p": (2, _u_p),
-    "chi2": (2, _chi2),
 }
 """Number of columns and function of each figure, by name."""

@@ -39,10 +39,7 @@ class Category:
 
     name: str
     title: str
-    about: str
     exemplars: tuple[str, ...]
-    inferred: bool = False
-    """Whether the category is missing in the published list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,6 @@ class Lookup:
     """A second table, one row for each value of a label column of the first."""
 
     table: str
-    row: str
     key: str
     columns: tuple[Column, ...]
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from xml.sax.saxutils import escape, quoteattr
 
+from dm_jupyter.data.profile.sheet_layout import column_letters
 from training.suites.generated.tables.dirt import Cell
 
 __all__ = ["workbook"]
@@ -114,7 +115,7 @@ def _sheet(rows: Sequence[Sequence[Cell]]) -> str:
 
 
 def _cell(cell: Cell, row: int, place: int) -> str:
-    name = f"{_letters(place)}{row}"
+    name = f"{column_letters(place)}{row}"
     if cell is None:
         return ""
     if isinstance(cell, date):
@@ -123,13 +124,3 @@ def _cell(cell: Cell, row: int, place: int) -> str:
         return f'<c r="{name}"><v>{cell!r}</v></c>'
     text = f'<t xml:space="preserve">{escape(cell)}</t>'
     return f'<c r="{name}" t="inlineStr"><is>{text}</is></c>'
-
-
-def _letters(place: int) -> str:
-    """Return the letters of a column, counted from 0."""
-    letters = ""
-    place += 1
-    while place:
-        place, rest = divmod(place - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters

@@ -45,11 +45,6 @@ class Replayed:
     difference: str = ""
     """Description of the first difference; empty if there is none."""
 
-    @property
-    def is_same(self) -> bool:
-        """Whether it gives the same answer from the same outputs."""
-        return self.answers_same and not self.difference
-
 
 async def replay(
     exported: Export,
