@@ -39,7 +39,10 @@ class Category:
 
     name: str
     title: str
+    about: str
     exemplars: tuple[str, ...]
+    inferred: bool = False
+    """Whether the category is missing in the published list."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,7 @@ class Lookup:
     """A second table, one row for each value of a label column of the first."""
 
     table: str
+    row: str
     key: str
     columns: tuple[Column, ...]
 
