@@ -27,7 +27,7 @@ from accelerate import Accelerator
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from dm_jupyter.core.errors import DmJupyterError, LocalModelError
+from dm_jupyter.core.errors import DmJupyterError
 from kernel_sandbox.errors import SandboxError
 from training.durable.atomic import write_json
 from training.durable.folder import folder_lock
@@ -192,7 +192,7 @@ def _answering(
         try:
             with redirect_stdout(StringIO()):  # tables of the figures, which the page has too
                 asyncio.run(run_evaluation(arguments, policy))
-        except (DmJupyterError, LocalModelError, SandboxError, ValueError) as fault:
+        except (DmJupyterError, SandboxError, ValueError) as fault:
             raise TrainerError(f"[notebooks] evaluate: {fault}") from fault
         records = RecordLog(folder / "records.jsonl").outcomes()
         runs = sorted(folder.parent.glob("step-*"))
