@@ -101,20 +101,22 @@ def stored_names(node: ast.AST) -> set[str]:
 
 
 def loaded_names(node: ast.AST) -> set[str]:
-    """Return the names that an expression reads, except those of its comprehensions and lambdas."""
-    inner = {
-        one.id if isinstance(one, ast.Name) else one.arg
-        for part in ast.walk(node)
-        if isinstance(part, ast.comprehension | ast.Lambda)
-        for one in ast.walk(part.target if isinstance(part, ast.comprehension) else part.args)
-        if isinstance(one, ast.Name | ast.arg)
-    }
-    read = {
-        one.id
-        for one in ast.walk(node)
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)
-    }
-    return read - inner
+    """Return the names that code reads, except what its comprehensions and lambdas bind."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()):
+            return {name}
+        case ast.Lambda(args=given, body=body):
+            own = {one.arg for one in ast.walk(given) if isinstance(one, ast.arg)}
+            return loaded_names(given) | (loaded_names(body) - own)
+        case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+            own = set[str]().union(*(stored_names(one.target) for one in node.generators))
+            first = loaded_names(node.generators[0].iter)  # evaluated outside the comprehension
+            return first | (_names_read_in(node) - own)
+    return _names_read_in(node)
+
+
+def _names_read_in(node: ast.AST) -> set[str]:
+    return set[str]().union(*map(loaded_names, ast.iter_child_nodes(node)))
 
 
 def is_inplace(call: ast.Call) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from dm_jupyter.core.chat_marks import with_broken_marks
 from dm_jupyter.core.trajectory import Trajectory, Turn
 from kernel_sandbox.types import CellResult
 
@@ -57,11 +58,16 @@ class Message:
     """Figures beside a user's words, as `data:` addresses."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message in the form that chat endpoints accept."""
-        message: dict[str, Any] = {"role": self.role, "content": self.content}
+        """Return the message in the form that chat endpoints accept.
+
+        Marks of chat templates that it quotes are broken, except in the model's own turns.
+        """
+        is_own = self.role == "assistant"
+        text = self.content if is_own else with_broken_marks(self.content)
+        message: dict[str, Any] = {"role": self.role, "content": text}
         if self.pictures:
             shown = [{"type": "image_url", "image_url": {"url": url}} for url in self.pictures]
-            message["content"] = [{"type": "text", "text": self.content}, *shown]
+            message["content"] = [{"type": "text", "text": text}, *shown]
         if self.calls:
             message["tool_calls"] = [call.to_json() for call in self.calls]
         if self.call_id:

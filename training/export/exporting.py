@@ -10,21 +10,20 @@ after a mistake. The thought before an answer is left out if the dialect answers
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dm_jupyter.agent.answer_cells import needed_cells
 from dm_jupyter.agent.candidates import Candidate, say_the_same
 from dm_jupyter.agent.loop import RunSettings, begin, step
 from dm_jupyter.agent.protocols import ExecutedCell, Notebook
-from dm_jupyter.assist.cell_names import loaded_names, stored_names
+from dm_jupyter.agent.sql_cell import SqlCells
+from dm_jupyter.assist.cell_effects import EarlierCell
 from dm_jupyter.core.assistance import Assistance
 from dm_jupyter.core.dialect import Dialect, Message
 from dm_jupyter.core.dialects import dialect_named
 from dm_jupyter.core.errors import UnrenderableTurnError
-from dm_jupyter.core.tracebacks import parsed
 from dm_jupyter.core.trajectory import (
-    Action,
     Answer,
     Completion,
     RunCell,
@@ -71,9 +70,14 @@ class Export:
 class _Told:
     """A turn, and the result of its cell."""
 
-    turn: Turn
-    result: CellResult | None
+    thought: str
+    cell: RunCell
+    result: CellResult
     is_learnable: bool
+
+    @property
+    def turn(self) -> Turn:
+        return Turn(self.thought, self.cell)
 
 
 async def export(trajectory: Trajectory, dialect: str) -> Export:
@@ -94,19 +98,11 @@ async def export(trajectory: Trajectory, dialect: str) -> Export:
     form = dialect_named(dialect)
     shown = Assistance.only(Assistance.for_dialect(dialect).on() & _SHOWN)
     scripted = ScriptedRun(begun(trajectory, dialect), shown)
-    told, left_out, learnable = _cells(trajectory), 0, list[bool]()
-    lost: set[str] = set()
-    for one in told:
-        needed = sorted(lost & _reads(one.turn.action))
-        if needed:
-            raise UnrenderableTurnError(
-                f"{dialect} ends a run with the answer that a cell prints; a cell that printed "
-                f"another one would be left out, but a later cell needs its {', '.join(needed)}"
-            )
-        lost -= _binds(one.turn.action)
+    told, kept, left_out = _cells(trajectory), list[int](), set[int]()
+    for at, one in enumerate(told):
         before = scripted.trajectory
         await scripted.say(form.render(one.turn), _Recorded(one.result))
-        learnable.append(one.is_learnable)
+        kept.append(at)
         if scripted.trajectory.stop is None:
             continue
         if say_the_same(Candidate(scripted.trajectory), Candidate(trajectory)):
@@ -116,14 +112,18 @@ async def export(trajectory: Trajectory, dialect: str) -> Export:
                 f"{dialect} ends a run with the answer that a cell prints, and this run printed "
                 "one and answered another"
             )
-        left_out += 1
-        lost |= _binds(one.turn.action)
+        left_out.add(kept.pop())
         scripted.trajectory = before
-        learnable.pop()
+    if left_out & needed_cells(_as_python(told, trajectory), kept):
+        raise UnrenderableTurnError(
+            f"{dialect} ends a run with the answer that a cell prints; a cell that printed "
+            "another one would be left out, but a later cell needs it"
+        )
+    learnable = [told[at].is_learnable for at in kept]
     if scripted.trajectory.stop is None and trajectory.answer:
         await scripted.say(form.render(_answer(trajectory, form)), _Recorded(None))
         learnable.append(True)
-    return Export(scripted.trajectory, left_out, tuple(learnable))
+    return Export(scripted.trajectory, len(left_out), tuple(learnable))
 
 
 class ScriptedRun:
@@ -208,7 +208,8 @@ def _cells(trajectory: Trajectory) -> Sequence[_Told]:
     """Return the turns whose cells ran, as they ran."""
     return [
         _Told(
-            Turn(one.turn.thought.strip(), _trimmed(one.turn.action)),
+            one.turn.thought.strip(),
+            _trimmed(one.turn.action),
             one.result,
             one.result.ok and _is_own(one),
         )
@@ -230,23 +231,10 @@ def _code(cell: RunCell) -> Sequence[str]:
     return [one for one in cell.source.splitlines() if not one.lstrip().startswith(marks)]
 
 
-def _binds(action: Action) -> set[str]:
-    """Return the names that a cell binds for later ones."""
-    return set[str]().union(*map(stored_names, _statements(action)))
-
-
-def _reads(action: Action) -> set[str]:
-    """Return the names that a cell reads from earlier ones."""
-    read, bound = set[str](), set[str]()
-    for statement in _statements(action):
-        read |= loaded_names(statement) - bound
-        bound |= stored_names(statement)
-    return read
-
-
-def _statements(action: Action) -> Sequence[ast.stmt]:
-    tree = parsed(action.source) if isinstance(action, RunCell) else None
-    return tree.body if tree else ()
+def _as_python(told: Sequence[_Told], trajectory: Trajectory) -> Sequence[EarlierCell]:
+    """Return the cells as the kernel runs them, queries as Python."""
+    sql = SqlCells(trajectory.data_context.databases)
+    return [EarlierCell(sql.python(one.cell), one.result.ok) for one in told]
 
 
 def _trimmed(cell: RunCell) -> RunCell:

@@ -4,25 +4,55 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from jinja2 import Template, TemplateError, nodes
+from jinja2.ext import Extension
+from jinja2.parser import Parser
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import PolicyError
 
-__all__ = ["ChatTemplate", "ChatTemplateError"]
+__all__ = ["TEMPLATE_FAULTS", "ChatTemplate", "ChatTemplateError"]
 
 _TEMPLATE_FILE = "chat_template.jinja"
 _SETTINGS_FILE = "tokenizer_config.json"
+TEMPLATE_FAULTS: Final = (
+    TemplateError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a template's own expressions may raise."""
 
 
 class ChatTemplateError(PolicyError):
     """There is no template, or it refuses a conversation."""
 
 
+class _GenerationBlock(Extension):
+    """A plain block for `{% generation %}`, with which transformers finds the model's words."""
+
+    tags = {"generation"}  # noqa: RUF012  (jinja2's own declaration is no class variable)
+
+    def parse(self, parser: Parser) -> nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return nodes.Scope(body, lineno=line)
+
+
 class ChatTemplate:
-    """A Jinja template from a model's files, rendered in Jinja's sandbox."""
+    """A Jinja template from a model's files, rendered in Jinja's sandbox.
+
+    It has the filters, functions and blocks that transformers gives to templates.
+    """
 
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
         """Store the template; the first use compiles it.
@@ -46,14 +76,15 @@ class ChatTemplate:
             settings = json.loads((folder / _SETTINGS_FILE).read_text("utf-8"))
             own_file = folder / _TEMPLATE_FILE
             source = own_file.read_text("utf-8") if own_file.exists() else settings["chat_template"]
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            marks = [_mark(settings, name) for name in ("bos_token", "eos_token")]
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
             raise ChatTemplateError(
                 f"{folder} has no chat template: {error!r}. "
                 f"It needs {_SETTINGS_FILE}, and {_TEMPLATE_FILE} where that names none."
             ) from error
         if not isinstance(source, str):
             raise ChatTemplateError(f"{folder} has several chat templates; name one by its text.")
-        return cls(source, _mark(settings, "bos_token"), _mark(settings, "eos_token"))
+        return cls(source, *marks)
 
     def text_of(self, messages: Sequence[Message]) -> str:
         """Return a conversation as text, up to the start of the model's next turn.
@@ -61,29 +92,26 @@ class ChatTemplate:
         Raises:
             ChatTemplateError: The template refuses such a conversation.
         """
-        import jinja2  # noqa: PLC0415  (only a server without a template of its own needs it)
-
         try:
-            return str(
-                self._compiled.render(
-                    messages=[message.to_json() for message in messages],
-                    add_generation_prompt=True,
-                    **self._marks,
-                )
+            return self._compiled.render(
+                messages=[message.to_json() for message in messages],
+                add_generation_prompt=True,
+                **self._marks,
             )
-        except jinja2.TemplateError as error:
+        except TEMPLATE_FAULTS as error:
             raise ChatTemplateError(
                 f"The chat template refuses the conversation: {error}"
             ) from error
 
     @cached_property
-    def _compiled(self) -> Any:
-        from jinja2.sandbox import ImmutableSandboxedEnvironment  # noqa: PLC0415
-
+    def _compiled(self) -> Template:
         environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+            trim_blocks=True,
+            lstrip_blocks=True,
+            extensions=[_GenerationBlock, "jinja2.ext.loopcontrols"],
         )
         environment.globals["raise_exception"] = _refuse
+        environment.globals["strftime_now"] = _now
         environment.filters["tojson"] = _to_json
         return environment.from_string(self._source)
 
@@ -95,11 +123,26 @@ def _mark(settings: dict[str, Any], name: str) -> str:
 
 
 def _refuse(message: str) -> None:
-    from jinja2 import TemplateError  # noqa: PLC0415
-
     raise TemplateError(message)
 
 
-def _to_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON without Jinja's HTML escapes, since a model reads no HTML."""
-    return json.dumps(value, ensure_ascii=False, indent=indent)
+def _now(form: str) -> str:
+    """Return the local time; a template writes the date into its system prompt."""
+    return datetime.now().astimezone().strftime(form)
+
+
+def _to_json(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    """Return a value as JSON without Jinja's HTML escapes, with the arguments of transformers."""
+    return json.dumps(
+        value,
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
+    )

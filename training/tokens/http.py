@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Annotated, Any, Final, Self, TypeVar
 
 import httpx2
+import msgspec
 
+from dm_jupyter.core.codec import decode_json
 from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
@@ -16,7 +18,10 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.plain_text import shown_address
 
-__all__ = ["ModelServer"]
+__all__ = ["ModelServer", "TokenId"]
+
+TokenId = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]
+"""An id in a reply; arrays of ids have 32 bits."""
 
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 """A turn arrives in one reply, so the server sends nothing while it samples."""
@@ -25,18 +30,21 @@ _PAUSE_S: Final = 0.5
 _BUSY: Final = (429, 502, 503)
 """Status codes of a server that is loading or overloaded."""
 _REASON_CHARS: Final = 300
+_Reply = TypeVar("_Reply")
 
 
 class ModelServer:
     """Connection to one server; an async context manager that closes it."""
 
-    def __init__(self, base_url: str, api_key: str = "") -> None:
+    def __init__(self, base_url: str, api_key: str, needed: str) -> None:
         """Prepare the client; the first request connects.
 
         Args:
             base_url: Root of its OpenAI-compatible interface, ending in `/v1`.
             api_key: Bearer token of each request; empty for none.
+            needed: Which server it must be, told if a reply is not usable.
         """
+        self._needed = needed
         self._address = shown_address(base_url)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._client = httpx2.AsyncClient(
@@ -59,16 +67,17 @@ class ModelServer:
         """Close the connection."""
         await self._client.aclose()
 
-    async def reply(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def reply(self, path: str, body: dict[str, Any], kind: type[_Reply]) -> _Reply:
         """Return the server's reply to a request.
 
         Args:
             path: Below the server's root, such as `/tokenize`.
             body: The request.
+            kind: A dataclass with the fields that are needed of the reply.
 
         Raises:
             EndpointUnreachableError: Nothing answers, after all attempts.
-            EndpointRefusedError: The reply is an error, or is not a JSON object.
+            EndpointRefusedError: The reply is an error, or lacks a field of its type.
             ContextFullError: The prompt is longer than the model's context.
             StreamBrokenError: The reply broke off, or did not arrive in time.
         """
@@ -76,12 +85,11 @@ class ModelServer:
         if response.status_code != httpx2.codes.OK:
             self._refuse(path, response)
         try:
-            reply = response.json()
-        except ValueError:
-            reply = None
-        if not isinstance(reply, dict):
-            raise EndpointRefusedError(f"{self._address}{path} did not reply with a JSON object.")
-        return reply
+            return decode_json(kind, response.content, "its reply")
+        except ValueError as error:
+            raise EndpointRefusedError(
+                f"{self._address}{path} can't be used: {error}. {self._needed}"
+            ) from error
 
     async def _posted(self, path: str, body: dict[str, Any]) -> httpx2.Response:
         for attempt in range(_ATTEMPTS):

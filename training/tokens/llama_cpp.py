@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.errors import EndpointRefusedError
+from dm_jupyter.core.errors import EndpointRefusedError, StreamBrokenError
 from dm_jupyter.core.sampled_tokens import float_array, id_array
 from dm_jupyter.models.local.tickets import Need, RequestQueue, Ticket
 from dm_jupyter.models.protocols import SampleRequest, Urgency
 from training.tokens.engine import SampledIds
-from training.tokens.http import ModelServer
+from training.tokens.http import ModelServer, TokenId
 
 __all__ = ["LlamaCppEngine"]
 
@@ -40,6 +41,48 @@ _FORCED: Final = 1e9
 """A bias that no logit outweighs."""
 _LIKELIEST: Final = (1_000, 1_000_000)
 """How many of the likeliest ids to search: the first usually suffices, the second is all."""
+_Reply = TypeVar("_Reply")
+
+
+@dataclass(frozen=True, slots=True)
+class _Rendered:
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    tokens: list[TokenId]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Logprob:
+    id: TokenId
+    logprob: float
+
+
+@dataclass(frozen=True, slots=True)
+class _ToldLogprob(_Logprob):
+    top_logprobs: tuple[_Logprob, ...] = ()
+    """Of the likeliest ids at this place."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Logprobs:
+    completion_probabilities: tuple[_ToldLogprob, ...] = ()
+    """Missing if the server has none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn(_Logprobs):
+    content: str
+    tokens: list[TokenId]
+    stop_type: str
+    stopping_word: str
 
 
 class LlamaCppEngine:
@@ -57,7 +100,7 @@ class LlamaCppEngine:
             queue: Where requests wait for the local model, which people share; `None` sends each
                 immediately.
         """
-        self._server = ModelServer(base_url, api_key)
+        self._server = ModelServer(base_url, api_key, "Is it llama.cpp's own server?")
         self._model = model
         self._queue = queue
 
@@ -86,7 +129,7 @@ class LlamaCppEngine:
             PolicyError: The server can't be reached or refuses.
         """
         body = {"messages": [message.to_json() for message in messages]}
-        return _text(await self._server.reply("/apply-template", body), "prompt")
+        return (await self._server.reply("/apply-template", body, _Rendered)).prompt
 
     async def ids_of(self, text: str, *, is_start: bool) -> array[int]:
         """Return the ids of a text; at the start, including the vocabulary's first id if any.
@@ -95,7 +138,7 @@ class LlamaCppEngine:
             PolicyError: The server can't be reached or refuses.
         """
         body = {"content": text, "add_special": is_start, "parse_special": True}
-        return _ids(await self._server.reply("/tokenize", body))
+        return id_array((await self._server.reply("/tokenize", body, _Tokens)).tokens)
 
     async def text_of_ids(self, ids: array[int]) -> str:
         """Return the text of ids, special tokens included.
@@ -103,8 +146,8 @@ class LlamaCppEngine:
         Raises:
             PolicyError: The server can't be reached or refuses.
         """
-        reply = await self._server.reply("/detokenize", {"tokens": ids.tolist()})
-        return _text(reply, "content")
+        body = {"tokens": ids.tolist()}
+        return (await self._server.reply("/detokenize", body, _Text)).content
 
     async def sample_ids(self, prompt: array[int], request: SampleRequest) -> SampledIds:
         """Return one turn, after the request has waited in the queue.
@@ -118,7 +161,7 @@ class LlamaCppEngine:
         async def ask(ticket: Ticket) -> SampledIds:
             # Read the prompt alone, then write in parallel with others: without streaming, no
             # first token signals the end of reading.
-            await self._completion(prompt, n_predict=0)
+            await self._completion(prompt, _Text, n_predict=0)
             ticket.writes()
             return await self._sampled(prompt, request)
 
@@ -127,34 +170,38 @@ class LlamaCppEngine:
         return await self._queue.answered(need, ask, request.on_wait or (lambda _: None))
 
     async def _sampled(self, prompt: array[int], request: SampleRequest) -> SampledIds:
-        reply = await self._completion(
+        turn = await self._completion(
             prompt,
+            _Turn,
             stop=list(request.stop),
             n_predict=request.max_tokens,
             temperature=request.temperature,
             top_p=request.top_p,
             seed=request.seed,
         )
-        ids = _ids(reply)
-        stop_type = _text(reply, "stop_type")
+        if turn.stop_type not in ("eos", "word", "limit"):
+            raise StreamBrokenError(
+                f"llama.cpp ended the turn before its end ({turn.stop_type}). Look at its log."
+            )
+        ids = id_array(turn.tokens)
         return SampledIds(
             ids=ids,
-            logprobs=await self._logprobs(prompt, ids, reply.get("completion_probabilities", [])),
-            text=_text(reply, "content"),
-            finish_reason="length" if stop_type == "limit" else "stop",
-            stop=_text(reply, "stopping_word"),
-            is_closed=stop_type == "eos",
+            logprobs=await self._logprobs(prompt, ids, turn.completion_probabilities),
+            text=turn.content,
+            finish_reason="length" if turn.stop_type == "limit" else "stop",
+            stop=turn.stopping_word,
+            is_closed=turn.stop_type == "eos",
         )
 
     async def _logprobs(
-        self, prompt: array[int], ids: array[int], told: list[dict[str, Any]]
+        self, prompt: array[int], ids: array[int], told: Sequence[_ToldLogprob]
     ) -> array[float]:
         """Return one for each id: from the reply if it has it, else by a request of its own."""
-        known = _places([one["id"] for one in told], ids.tolist())
+        known = _places([one.id for one in told], ids.tolist())
         found = float_array()
         for place, one in enumerate(ids):
             if place in known:
-                found.append(told[known[place]]["logprob"])
+                found.append(told[known[place]].logprob)
             else:
                 found.append(await self._logprob_after(prompt + ids[:place], one))
         return found
@@ -162,27 +209,26 @@ class LlamaCppEngine:
     async def _logprob_after(self, prompt: array[int], one: int) -> float:
         """Return the log-probability of one id after a prompt."""
         told = await self._forced(prompt, one, 1)
-        if told is not None and told.get("id") == one:
-            return float(told["logprob"])
+        if told is not None and told.id == one:
+            return told.logprob
         # An incomplete character: the server lists it only among the likeliest of another id.
-        (letter,) = await self.ids_of("a", is_start=False)
+        letter = next(iter(await self.ids_of("a", is_start=False)), one)
         for count in _LIKELIEST:
             told = await self._forced(prompt, letter, count)
-            for other in told.get("top_logprobs", ()) if told is not None else ():
-                if other["id"] == one:
-                    return float(other["logprob"])
-        raise _unknown("completion_probabilities")
+            for other in told.top_logprobs if told is not None else ():
+                if other.id == one:
+                    return other.logprob
+        raise EndpointRefusedError(f"llama.cpp told no log-probability of the sampled id {one}.")
 
-    async def _forced(self, prompt: array[int], one: int, count: int) -> dict[str, Any] | None:
+    async def _forced(self, prompt: array[int], one: int, count: int) -> _ToldLogprob | None:
         """Return the server's entry for an id after a prompt, with the likeliest alternatives."""
         bias = [[one, _FORCED]]
         reply = await self._completion(
-            prompt, n_predict=1, temperature=0.0, logit_bias=bias, n_probs=count
+            prompt, _Logprobs, n_predict=1, temperature=0.0, logit_bias=bias, n_probs=count
         )
-        told = reply.get("completion_probabilities") or [None]
-        return told[0] if isinstance(told[0], dict) else None
+        return next(iter(reply.completion_probabilities), None)
 
-    async def _completion(self, prompt: array[int], **fields: Any) -> dict[str, Any]:
+    async def _completion(self, prompt: array[int], kind: type[_Reply], **fields: Any) -> _Reply:
         body = {
             "prompt": prompt.tolist(),
             "stream": False,
@@ -193,7 +239,7 @@ class LlamaCppEngine:
             **_WHOLE_DISTRIBUTION,
             **fields,
         }
-        return await self._server.reply("/completion", body)
+        return await self._server.reply("/completion", body, kind)
 
 
 def _places(told: list[int], ids: list[int]) -> dict[int, int]:
@@ -216,23 +262,3 @@ def _embedded(told: list[int], ids: list[int]) -> list[int]:
         if len(places) < len(told) and told[len(places)] == one:
             places.append(place)
     return places if len(places) == len(told) else []
-
-
-def _text(reply: dict[str, Any], name: str) -> str:
-    value = reply.get(name)
-    if not isinstance(value, str):
-        raise _unknown(name)
-    return value
-
-
-def _ids(reply: dict[str, Any]) -> array[int]:
-    value = reply.get("tokens")
-    if not isinstance(value, list) or not all(isinstance(one, int) for one in value):
-        raise _unknown("tokens")
-    return id_array(value)
-
-
-def _unknown(name: str) -> EndpointRefusedError:
-    return EndpointRefusedError(
-        f"The server's reply has no usable {name!r}. Is it llama.cpp's own server?"
-    )

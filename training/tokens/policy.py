@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from dm_jupyter.assist.repetition import is_looping
-from dm_jupyter.core.errors import PolicyError
+from dm_jupyter.core.errors import EndpointRefusedError, PolicyError
 from dm_jupyter.core.sampled_tokens import SampledTokens, TurnEnd
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import SampleRequest
@@ -55,6 +55,7 @@ class TokenPolicy:
 
         Raises:
             UnsupportedRequestError: The request has tools or pictures.
+            EndpointRefusedError: A log-probability is not a finite number.
             PolicyError: The server can't be reached, refuses, or breaks off.
         """
         if request.tools or any(message.pictures for message in request.messages):
@@ -65,6 +66,11 @@ class TokenPolicy:
         started = time.monotonic()
         prompt = await build_prompt(self.engine, request)
         drawn = await self.engine.sample_ids(prompt.ids, request)
+        if not all(map(math.isfinite, drawn.logprobs)):
+            raise EndpointRefusedError(
+                f"{self.name} sampled an id whose log-probability is not a finite number. "
+                "Look at the server's log, and check the model's weights."
+            )
         if request.cuts_repetition:
             drawn = await self._cut_at_circle(drawn)
         turn = request.prefill + drawn.text

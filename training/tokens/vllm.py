@@ -13,16 +13,19 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Annotated, Final, Self
+
+import msgspec
 
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.errors import EndpointRefusedError
+from dm_jupyter.core.errors import EndpointRefusedError, StreamBrokenError
 from dm_jupyter.core.sampled_tokens import float_array, id_array
 from dm_jupyter.models.protocols import SampleRequest
 from training.tokens.chat_template import ChatTemplate
 from training.tokens.engine import SampledIds
-from training.tokens.http import ModelServer
+from training.tokens.http import ModelServer, TokenId
 
 __all__ = ["VllmEngine"]
 
@@ -34,6 +37,36 @@ _WHOLE_DISTRIBUTION: Final = {
     "frequency_penalty": 0.0,
 }
 """Without these, the server uses the model's `generation_config.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    tokens: list[TokenId]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Logprobs:
+    token_logprobs: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    text: str
+    token_ids: list[TokenId]
+    logprobs: _Logprobs
+    finish_reason: str | None
+    stop_reason: str | int | None = None
+    prompt_token_ids: list[TokenId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Completion:
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1, max_length=1)]
 
 
 class VllmEngine:
@@ -50,7 +83,7 @@ class VllmEngine:
             template: The model's chat template.
             api_key: Bearer token of each request.
         """
-        self._server = ModelServer(base_url, api_key)
+        self._server = ModelServer(base_url, api_key, "Exact tokens need vLLM 0.28 or newer.")
         self._model = model
         self._template = template
 
@@ -87,7 +120,7 @@ class VllmEngine:
             PolicyError: The server can't be reached or refuses.
         """
         body = {"model": self._model, "prompt": text, "add_special_tokens": False}
-        return id_array(_ids(await self._server.reply("/tokenize", body), "tokens"))
+        return id_array((await self._server.reply("/tokenize", body, _Tokens)).tokens)
 
     async def text_of_ids(self, ids: array[int]) -> str:
         """Return the text of ids, special tokens included.
@@ -96,10 +129,7 @@ class VllmEngine:
             PolicyError: The server can't be reached or refuses.
         """
         body = {"model": self._model, "tokens": ids.tolist()}
-        text = (await self._server.reply("/detokenize", body)).get("prompt")
-        if not isinstance(text, str):
-            raise _unknown("prompt")
-        return text
+        return (await self._server.reply("/detokenize", body, _Text)).prompt
 
     async def sample_ids(self, prompt: array[int], request: SampleRequest) -> SampledIds:
         """Return one turn.
@@ -121,44 +151,31 @@ class VllmEngine:
             "spaces_between_special_tokens": False,
             **_WHOLE_DISTRIBUTION,
         }
-        reply = await self._server.reply("/v1/completions", body)
-        choices = reply.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1:
-            raise _unknown("choices")
-        return _sampled(choices[0], prompt)
+        reply = await self._server.reply("/v1/completions", body, _Completion)
+        return _sampled(reply.choices[0], prompt)
 
 
-def _sampled(choice: dict[str, Any], prompt: array[int]) -> SampledIds:
-    ids = id_array(_ids(choice, "token_ids"))
-    logprobs = (choice.get("logprobs") or {}).get("token_logprobs")
-    if not isinstance(logprobs, list) or len(logprobs) != len(ids) or None in logprobs:
-        raise _unknown("token_logprobs")
-    if choice.get("prompt_token_ids", prompt.tolist()) != prompt.tolist():
-        raise EndpointRefusedError("vLLM sampled after another prompt than the one it was given.")
-    reason, stop = choice.get("finish_reason"), choice.get("stop_reason")
-    return SampledIds(
-        ids=ids,
-        logprobs=float_array(logprobs),
-        text=str(choice.get("text", "")),
-        finish_reason="length" if reason == "length" else "stop",
-        stop=stop if isinstance(stop, str) else "",
-        is_closed=reason == "stop" and not isinstance(stop, str),
-    )
-
-
-def _ids(reply: dict[str, Any], name: str) -> list[int]:
-    """Return a list of ids from a reply.
+def _sampled(choice: _Choice, prompt: array[int]) -> SampledIds:
+    """Return the turn of a reply.
 
     Raises:
-        EndpointRefusedError: It is missing.
+        StreamBrokenError: The server ended the turn before its end.
+        EndpointRefusedError: The turn is of another prompt, or lacks log-probabilities.
     """
-    found = reply.get(name)
-    if not isinstance(found, list) or not all(isinstance(one, int) for one in found):
-        raise _unknown(name)
-    return found
-
-
-def _unknown(name: str) -> EndpointRefusedError:
-    return EndpointRefusedError(
-        f"The server's reply has no usable {name!r}. Exact tokens need vLLM 0.28 or newer."
+    if choice.finish_reason not in ("stop", "length"):
+        raise StreamBrokenError(
+            f"vLLM ended the turn before its end ({choice.finish_reason}). Look at its log."
+        )
+    if choice.prompt_token_ids not in (None, prompt.tolist()):
+        raise EndpointRefusedError("vLLM sampled after another prompt than the one it was given.")
+    if len(choice.logprobs.token_logprobs) != len(choice.token_ids):
+        raise EndpointRefusedError("vLLM did not return one log-probability for each sampled id.")
+    stop = choice.stop_reason if isinstance(choice.stop_reason, str) else ""
+    return SampledIds(
+        ids=id_array(choice.token_ids),
+        logprobs=float_array(choice.logprobs.token_logprobs),
+        text=choice.text,
+        finish_reason=choice.finish_reason,
+        stop=stop,
+        is_closed=choice.finish_reason == "stop" and not stop,
     )

@@ -8,6 +8,9 @@ A message is `{"role": …, "content": …}` with three optional fields:
 - `ended_by`: `model` (default) if the model closed its turn, so it learns the closing token. It is
   `stop` if sampling stopped at a stop string, so the closing token is the template's.
 
+Marks of the chat template that a text quotes, such as `<|im_end|>`, are broken first, also in the
+model's turns: only the template itself ends a message.
+
 Each piece is tokenised alone, as in sampling: first the prompt, then the turn. So no token is half
 learned, and the learned ids decode to the model's words.
 """
@@ -23,6 +26,7 @@ from typing import Any, Protocol
 import numpy as np
 from jinja2 import TemplateError
 
+from dm_jupyter.core.chat_marks import with_broken_marks
 from training.durable.json_lines import numbered_lines
 from training.trainer.rows import Row, TrainerError
 
@@ -72,7 +76,8 @@ def row_of(
     """
     ids: list[int] = []
     mask: list[int] = []
-    for piece in _merged(_pieces(messages, _renderer(tokenizer, tools), tokenizer, id)):
+    said = [_with_broken_marks(message) for message in messages]
+    for piece in _merged(_pieces(said, _renderer(tokenizer, tools), tokenizer, id)):
         tokens = tokenizer.encode(piece.text, add_special_tokens=False)
         ids += tokens
         mask += [int(piece.is_learned)] * len(tokens)
@@ -124,6 +129,18 @@ def _row_of_line(raw: Any, tokenizer: Tokenizer, number: int, ended_by: str) -> 
         name = f"{name} in {raw['dialect']}"
     messages = [{"ended_by": ended_by, **message} for message in raw["messages"]]
     return row_of(messages, tokenizer, name, float(raw.get("weight", 1.0)), raw.get("tools", ()))
+
+
+def _with_broken_marks(value: Any) -> Any:
+    """Return a JSON value, such as a message, in which no text contains a mark."""
+    match value:
+        case str():
+            return with_broken_marks(value)
+        case Mapping():
+            return {name: _with_broken_marks(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_with_broken_marks(one) for one in value]
+    return value
 
 
 Render = Callable[[Sequence[Mapping[str, Any]], bool], str]

@@ -22,7 +22,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import ContextFullError, EndpointRefusedError, PolicyError
 from dm_jupyter.core.sampled_tokens import float_array, id_array
 from dm_jupyter.models.protocols import SampleRequest
-from training.tokens.chat_template import ChatTemplateError
+from training.tokens.chat_template import TEMPLATE_FAULTS, ChatTemplateError
 from training.tokens.engine import SampledIds
 from training.trainer.model import OpenedModel
 
@@ -125,8 +125,6 @@ class TransformersEngine:
         Raises:
             ChatTemplateError: There is no template, or it refuses such a conversation.
         """
-        import jinja2  # noqa: PLC0415  (transformers loads it only for a template, too)
-
         try:
             return str(
                 self._tokenizer.apply_chat_template(
@@ -135,7 +133,7 @@ class TransformersEngine:
                     add_generation_prompt=True,
                 )
             )
-        except (jinja2.TemplateError, ValueError) as error:
+        except TEMPLATE_FAULTS as error:
             raise ChatTemplateError(
                 f"The chat template refuses the conversation: {error}"
             ) from error

@@ -224,11 +224,50 @@ async def test_a_cell_that_would_end_the_run_too_early_is_left_out() -> None:
 
 async def test_a_cell_that_a_later_one_needs_is_not_left_out() -> None:
     needed = ran("import pandas as pd\nprint('@mean[9]')", "@mean[9]")
-    with pytest.raises(UnrenderableTurnError, match="needs its pd"):
+    with pytest.raises(UnrenderableTurnError, match="a later cell needs it"):
         await export(stored_run(needed, ran("pd.isna(1)", "@mean[3]"), ANSWERED), "markdown")
     again = ran("import pandas as pd\nprint(pd.NA)", "x")
     own = await export(stored_run(needed, again, ran("pd", "@mean[3]"), ANSWERED), "markdown")
     assert own.left_out == 1
+
+
+LOADED = ran("import pandas as pd\ndf = pd.read_csv('t.csv')\nz = [1]\ng = df", "")
+
+
+@pytest.mark.parametrize(
+    ("effect", "reads"),
+    [
+        ("df['ratio'] = df.a / df.b", "df['ratio'].mean()"),
+        ("df.loc[0, 'a'] = 3", "df.a.mean()"),
+        ("df.columns = ['a']", "df.a.mean()"),
+        ("df.dropna(inplace=True)", "df.a.mean()"),
+        ("z.append(3)", "len(z)"),
+        ("z += [3]", "len(z)"),
+        ("g['ratio'] = 1", "df.ratio.mean()"),
+        ("df.to_csv('c.csv')", "pd.read_csv('c.csv').a.mean()"),
+        ("open('c.txt', 'w').write('3')", "open('c.txt').read()"),
+        ("pd.set_option('display.precision', 1)", "df.a"),
+        ("y = 5", "[y for y in z], y"),
+        ("y = 5", "[y for y in range(y)]"),
+        ("y = 5", "(lambda y: y)(1) + y"),
+        ("exec('y = 5')", "1"),
+    ],
+)
+async def test_whatever_a_later_cell_needs_is_not_left_out(effect: str, reads: str) -> None:
+    early = ran(f"{effect}\nprint('@mean[9]')", "@mean[9]")
+    late = ran(f"print({reads})", "@mean[3]")
+    with pytest.raises(UnrenderableTurnError, match="a later cell needs it"):
+        await export(stored_run(LOADED, early, late, ANSWERED), "markdown")
+
+
+@pytest.mark.parametrize(
+    "effect", ["y = 5", "df.a.mean()", "x = df.dropna()", "df.to_csv('d.csv')"]
+)
+async def test_a_cell_that_no_later_one_needs_is_left_out(effect: str) -> None:
+    early = ran(f"{effect}\nprint('@mean[9]')", "@mean[9]")
+    late = ran("print(df.a.mean(), [y for y in z], (lambda x: x)(1))", "@mean[3]")
+    exported = await export(stored_run(LOADED, early, late, ANSWERED), "markdown")
+    assert exported.left_out == 1
 
 
 async def test_a_person_s_cell_counts_and_its_empty_lines_do_not() -> None:
