@@ -33,6 +33,8 @@ _SHOWN_CELLS = 400
 _CONDITION_CHARS = 200
 _EXAMPLES = 3
 _MOST_COLUMNS = 100
+_KEYS = ("on", "left_on", "right_on", "by", "left_by", "right_by")
+"""Parameters for the keys of a merge."""
 _PLACES = ("path_or_buf", "excel_writer", "path")
 """Parameters for the file in the operations that save a table."""
 
@@ -136,7 +138,8 @@ def _has_any(mask: Any) -> bool:
 
 
 def _count_true(mask: Any) -> int:
-    return int(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else int(mask.sum())
+    values = getattr(mask, "_values", mask)
+    return int(np.count_nonzero(values)) if isinstance(values, np.ndarray) else int(mask.sum())
 
 
 def is_mask(key: Any) -> bool:
@@ -239,40 +242,55 @@ def _missing(column: Any) -> Any:
 
 
 def merged(book: Book, call: TableCall) -> None:
-    """Record `merge` and `join`: rows of both sides and of the result."""
-    left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
-    if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
+    """Record `merge`, `join` and `merge_asof`: rows of both sides and of the result."""
+    sides = call.argument(0, "left"), call.argument(1, "right", call.kwargs.get("other"))
+    if not all(isinstance(side, _TABLES) for side in sides):
         return
-    if call.name == "merge_asof":
-        keys = str(call.argument(2, "on", call.kwargs.get("left_on", "index")))
-        fact = Fact("merged", call.name, len(left), len(call.result), other=len(right),
-                    condition=keys[:_CONDITION_CHARS], line=call.line)  # fmt: skip
-        book.note(fact)
-        return
-    is_join = call.name == "join"
-    how = call.argument(3 if is_join else 2, "how", "left" if is_join else "inner")
-    on = call.argument(2 if is_join else 3, "on", call.kwargs.get("left_on"))
-    if on is None and not is_join and not call.kwargs.get("left_index"):
+    left, right = (side.to_frame() if isinstance(side, pd.Series) else side for side in sides)
+    is_join, is_asof = call.name == "join", call.name == "merge_asof"
+    place = 2 if is_join or is_asof else 3
+    on = call.argument(place, "on", call.kwargs.get("left_on"))
+    if on is None and call.name == "merge" and not call.kwargs.get("left_index"):
         on = [name for name in left.columns if name in right.columns]
+    how = "left" if is_join or is_asof else "inner"
+    if not is_asof:
+        how = str(call.argument(3 if is_join else 2, "how", how))
     keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
-    text = f"{keys[:_CONDITION_CHARS]} ({how})"
+    text = keys[:_CONDITION_CHARS] + ("" if is_asof else f" ({how})")
     if not len(call.result):
         book.remember_void(call.result, text)
+    missed = _unmatched(call, left, right, how)
     book.note(
         Fact("merged", call.name, len(left), len(call.result), other=len(right),
-             missed=_unmatched(right, call.result, str(how)), condition=text, line=call.line)
+             missed=missed, condition=text, line=call.line)
     )  # fmt: skip
 
 
-def _unmatched(right: Any, result: Any, how: str) -> int | None:
-    """Count rows of a left merge without a partner, by a number that only the right side has."""
-    if how != "left" or not isinstance(right, pd.DataFrame) or len(result) > _MOST_ROWS:
-        return None
-    for name in right.columns:
-        if right[name].dtype.kind in "iufbM" and name in result.columns:
-            if right[name].isna().any():
-                continue
-            return int(result[name].isna().sum())
+def _unmatched(call: TableCall, left: Any, right: Any, how: str) -> int | None:
+    """Count the rows of a merge without a partner, by columns that only one side has."""
+    lacked = {"left": [right], "right": [left], "outer": [left, right]}.get(how, [])
+    given = [*call.args[2:], *map(call.kwargs.get, _KEYS)]
+    keys = [x for one in given for x in (one if isinstance(one, list | tuple) else [one])]
+    shared = {*left.columns.intersection(right.columns), *filter(pd.api.types.is_hashable, keys)}
+    counts = [_gaps_by(side, call.result, shared) for side in lacked]
+    return None if not counts or None in counts else sum(filter(None, counts))
+
+
+def _gaps_by(side: Any, result: Any, shared: set[Any]) -> int | None:
+    """Count the rows of a merge that lack one side; `None` if no column shows it.
+
+    Args:
+        side: one of the merged tables.
+        result: of the merge.
+        shared: the names of the keys, which both sides fill, and those that the merge renames.
+    """
+    for name in side.columns[:_MOST_COLUMNS]:
+        if name in shared or name not in result.columns:
+            continue
+        own = _missing(side[name])
+        found = None if own is None or own.any() else _missing(result[name])
+        if found is not None:
+            return _count_true(found)
     return None
 
 

@@ -138,6 +138,55 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df.merge(pd.DataFrame({'country': ['France'], 'rank': [1]}), how='left')",
         {"kind": "merged", "after": 48, "missed": 18, "condition": "country (left)"},
     ),
+    "merge without partners, by a number": (
+        "df.merge(pd.DataFrame({'units': range(4), 'rank': 1}), on='units', how='left')",
+        {"kind": "merged", "after": 48, "missed": 44, "condition": "units (left)"},
+    ),
+    "merge without partners, by words alone": (
+        "df.merge(pd.DataFrame({'units': range(4), 'name': list('wxyz')}), 'left')",
+        {"kind": "merged", "after": 48, "missed": 44, "condition": "units (left)"},
+    ),
+    "merge with a column of both sides": (
+        "right = pd.DataFrame({'k': range(48), 'store': 'c', 'amount': 1.0, 'rank': 1})\n"
+        "df.merge(right, left_on='units', right_on='k', how='left', suffixes=('', '_r'))",
+        {"kind": "merged", "after": 48, "missed": 0},
+    ),
+    "merge with nothing but a key and columns of both sides": (
+        "right = pd.DataFrame({'k': range(4), 'amount': 1.0})\n"
+        "df.merge(right, left_on='units', right_on='k', how='left')",
+        {"kind": "merged", "after": 48, "missed": None},
+    ),
+    "merge with an index": (
+        "right = pd.DataFrame({'units': range(4), 'rank': 1}).set_index('units', drop=False)\n"
+        "df.merge(right.rename_axis(None), left_on='units', right_index=True, how='left')",
+        {"kind": "merged", "after": 48, "missed": 44},
+    ),
+    "merge with a column": (
+        "pd.merge(left=df, right=pd.Series([1], ['France'], name='rank'), left_on='country',"
+        " right_index=True, how='left')",
+        {"kind": "merged", "before": 48, "other": 1, "after": 48, "missed": 18},
+    ),
+    "merge that keeps the right side": (
+        "df.merge(pd.DataFrame({'units': range(50), 'rank': 1}), on='units', how='right')",
+        {"kind": "merged", "after": 50, "missed": 2, "condition": "units (right)"},
+    ),
+    "merge that keeps both sides": (
+        "df.merge(pd.DataFrame({'units': range(40, 50), 'rank': 1}), on='units', how='outer')",
+        {"kind": "merged", "after": 50, "missed": 42, "condition": "units (outer)"},
+    ),
+    "merge that keeps both sides, one without a column of its own": (
+        "df[['units']].merge(pd.DataFrame({'units': range(9), 'rank': 1}), how='outer')",
+        {"kind": "merged", "after": 48, "missed": None},
+    ),
+    "join without partners": (
+        "df.join(pd.DataFrame({'rank': range(4)}))",
+        {"kind": "merged", "operation": "join", "after": 48, "missed": 44},
+    ),
+    "merge_asof without partners": (
+        "right = pd.DataFrame({'day': df.day[40:], 'units': 1, 'rate': 1})\n"
+        "pd.merge_asof(df, right, on='day')",
+        {"kind": "merged", "operation": "merge_asof", "after": 48, "missed": 40},
+    ),
     "join": (
         "df.set_index('country').join(pd.DataFrame({'rank': [1]}, index=['France']), how='inner')",
         {"kind": "merged", "operation": "join", "before": 48, "after": 30},
