@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -21,7 +21,7 @@ from kernel_sandbox.ledger.coverage import code_text, coverage_of, coverage_of_q
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["CallNote", "TableCall", "compared", "gaps_of", "note_shown"]
+__all__ = ["CallNote", "TableCall", "compared", "condition_of", "gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table from a query: the database and the query, as a `sql` cell sets it."""
@@ -50,8 +50,8 @@ class TableCall:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     result: Any = None
-    gaps: Mapping[str, int] = field(default_factory=dict)
-    """Missing values by column before an operation that fills them."""
+    earlier: Any = None
+    """What was known of the table before a call that may change it; see `wrapping`."""
 
     @property
     def table(self) -> Any:
@@ -89,52 +89,57 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
             wanted = [wanted, call.argument(2, "right")]
         text = form.format(column=label(column), sign=sign, value=code_text(wanted))
         text = text[:_CONDITION_CHARS]
-        is_empty = not _has_any(call.result)
+        rows = _count_true(call.result)
         coverage: tuple[Coverage, ...] = ()
         is_of_missing = sign in ("missing", "not missing")
-        if is_empty and isinstance(column, pd.Series) and not is_of_missing:
+        if not rows and isinstance(column, pd.Series) and not is_of_missing:
             with book.explaining() as may:
                 coverage = (coverage_of(column, wanted, text),) if may else ()
-        condition = Condition(text, coverage, is_empty, is_of_missing=is_of_missing)
+        condition = Condition(text, coverage, rows, is_of_missing=is_of_missing)
         book.remember(call.result, condition)
 
     return note
 
 
 def combined(word: str) -> CallNote:
-    """Return the note of `&` or `|` on masks.
+    """Return the note of `&`, `|` or `^` on masks, also in place.
 
     Args:
         word: the word for the operator.
     """
 
     def note(book: Book, call: TableCall) -> None:
-        masks = call.args[:2]
-        sides = [book.condition_of(mask) or Condition("…") for mask in masks]
-        texts = [f"({x.text})" if x.is_compound and word == "or" else x.text for x in sides]
+        known = call.earlier, condition_of(book, call.args[1])
+        sides = [side or Condition("…") for side in known]
+        texts = [x.text if x.joined_by in ("", word) else f"({x.text})" for x in sides]
+        rows = _count_true(call.result)
         coverage: tuple[Coverage, ...] = ()
-        is_empty = not _has_any(call.result)
-        if is_empty:
-            for mask, side in zip(masks, sides, strict=False):
-                own = side.coverage or (Coverage(side.text, int(_count_true(mask))),)
-                coverage += own if side.text != "…" else ()
+        if not rows:
+            for side in filter(None, known):
+                coverage += side.coverage or (Coverage(side.text, side.rows),)
         text = f" {word} ".join(texts)[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, coverage, is_empty, is_compound=word == "and"))
+        book.remember(call.result, Condition(text, coverage, rows, word))
 
     return note
 
 
 def inverted(book: Book, call: TableCall) -> None:
     """Record `~`."""
-    inner = book.condition_of(call.table)
+    inner = condition_of(book, call.table)
     if inner is not None:
         text = f"not ({inner.text})"[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, is_empty=not _has_any(call.result)))
+        book.remember(call.result, Condition(text, rows=_count_true(call.result)))
 
 
-def _has_any(mask: Any) -> bool:
-    values = getattr(mask, "_values", mask)
-    return bool(values.any()) if isinstance(values, np.ndarray) else bool(mask.any())
+def condition_of(book: Book, mask: Any) -> Condition | None:
+    """Return the condition that a mask stands for; `None` if unknown, or if it was changed since.
+
+    Args:
+        book: the book of the kernel.
+        mask: any object.
+    """
+    known = book.condition_of(mask)
+    return known if known is not None and known.rows == _count_true(mask) else None
 
 
 def _count_true(mask: Any) -> int:
@@ -153,7 +158,7 @@ def selected(book: Book, call: TableCall) -> None:
     """Record `table[mask]`; a column of an empty table gets the table's reason in `wrapping`."""
     key = call.args[1]
     if is_mask(key):
-        _note_kept(book, call, book.condition_of(key) or Condition(""))
+        _note_kept(book, call, condition_of(book, key) or Condition(""))
 
 
 def located(book: Book, call: TableCall) -> None:
@@ -161,7 +166,7 @@ def located(book: Book, call: TableCall) -> None:
     indexer, key = call.args[:2]
     rows = key[0] if isinstance(key, tuple) and key and indexer.ndim == len(key) else key
     if is_mask(rows):
-        _note_kept(book, call, book.condition_of(rows) or Condition(""))
+        _note_kept(book, call, condition_of(book, rows) or Condition(""))
     elif isinstance(rows, slice) and rows != slice(None) and isinstance(call.result, _TABLES):
         ends = [code_text(end) for end in (rows.start, rows.stop) if end is not None]
         text = f"{label(indexer.obj.index)} within {' to '.join(ends)}"
@@ -390,9 +395,9 @@ def reduced(book: Book, call: TableCall) -> None:
 def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
     if not pd.api.types.is_scalar(result):
         return
-    condition = book.condition_of(table)
+    condition = condition_of(book, table)
     is_whole = condition is not None and call.name == "sum" and result == call.before
-    if condition is not None and (condition.is_empty or is_whole):
+    if condition is not None and (not condition.rows or is_whole):
         if condition.is_of_missing:
             return
         after = call.before if is_whole else 0
@@ -458,7 +463,7 @@ def filled(book: Book, call: TableCall) -> None:
     """Record missing values that `fillna` and similar methods have filled, for each column."""
     result = call.table if call.result is None else call.result
     for name, left in gaps_of(result).items():
-        before = call.gaps.get(name, 0)
+        before = (call.earlier or {}).get(name, 0)
         if left < before:
             book.note(Fact("filled", call.name, before, left, condition=name, line=call.line))
 

@@ -93,6 +93,34 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df[(df.country == 'UK') | (df.units == 99)]",
         kept("country == 'UK' or units == 99", 0),
     ),
+    "or, then and": (
+        "df[((df.country == 'UK') | (df.units == 3)) & (df.amount < 9)]",
+        kept("(country == 'UK' or units == 3) and amount < 9", 1),
+    ),
+    "xor": (
+        "df[(df.units >= 0) ^ (df.amount >= 0)]",
+        kept("units >= 0 xor amount >= 0", 0, ({"rows": 48}, {"rows": 48})),
+    ),
+    "and, in place": (
+        "m = df.amount > 3\nm &= df.country == 'UK'\ndf[m]",
+        kept("amount > 3 and country == 'UK'", 0, ({"rows": 44}, OFTEN)),
+    ),
+    "or, in place": (
+        "m = df.country == 'UK'\nm |= df.country == 'Spain'\nm |= df.units == 3\ndf.loc[m]",
+        kept("country == 'UK' or country == 'Spain' or units == 3", 7),
+    ),
+    "xor, in place": (
+        "m = df.units >= 0\nm ^= df.units > 3\ndf[m]",
+        kept("units >= 0 xor units > 3", 4),
+    ),
+    "a mask that was changed": ("m = df.country == 'Spain'\nm[45:] = False\ndf[m]", kept("", 3)),
+    "a mask that was changed before it was joined": (
+        "m = df.country == 'Spain'\nm[:] = False\nm &= df.units > 3\ndf[m]",
+        kept("… and units > 3", 0, ({"rows": 44},)),
+    ),
+    "a mask that was changed before it was inverted": (
+        "m = df.country == 'UK'\nm[:] = True\ndf[~m]", kept("", 0),
+    ),
     "not": ("df[~(df.units >= 0)]", kept("not (units >= 0)", 0)),
     "a mask of unknown origin": ("df[np.arange(48) > 99]", kept("", 0)),
     "a list of truths": ("df[[True] + [False] * 47]", kept("", 1)),
@@ -342,6 +370,9 @@ def _fits(expected: Any, found: Any) -> bool:
         "df.dropna(subset=['amount']); df.drop(columns='store'); df.units.drop_duplicates()",
         "df.groupby('country').agg({'amount': 'sum'}); df.pivot_table('units', 'country')",
         "(df.units > 3).sum(); df.units.isna().sum(); df.isna().sum()",
+        "m = df.country == 'UK'; m |= df.country == 'France'; m.sum()",
+        "m = df.country == 'UK'; m[3:] = True; m.sum(); m.loc[9:] = False; m.any()",
+        "n = df.units + 0; n &= 3; n |= 4; n ^= 1; n.sum()",
         "pd.concat([df, df]); df.units.map(lambda x: x + 1)",
         "df.units.get(3); df.units.get([1, 2]); df.country.value_counts().get('Spain', 0)",
         "import io; df.to_csv(io.StringIO()); df.to_csv(); df.amount.fillna(0); df.units.bfill()",
