@@ -50,6 +50,8 @@ _COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|a
 """Ways in which a question asks for something that may well be 0."""
 _FORESEES = re.compile(r"(?i)\b(?:forecast|predict|expect|project|estimat|extrapolat)\w*|\bwill\b")
 """Ways in which a question asks for what no data can have yet."""
+_NAMELESS = "a mask"
+"""What a figure or a table of no rows says of a selection whose condition is unknown."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
 _EXACT = re.compile(r"==| in \[| within ")
 _TRUTH = re.compile(r" == (?:True|False)$")
@@ -101,7 +103,7 @@ def absent_data(
     stated = _stated(worked, answer, own) if own else _came_to_nothing(worked, given)
     named = _named((worked or results)[-1].facts, question)
     found = [*stated, *named, *_dropped(results, sources, question)]
-    absent = [*_explained(found, results)]
+    absent = [_behind(fact, results) for fact in found]
     if _COUNTS.search(question) or _DENIES.search(answer):
         absent = [x for x in absent if not _is_true_zero(x, results, question)]
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
@@ -335,23 +337,34 @@ def _is_limit(part: Coverage) -> bool:
     return not all(float(end) in _YEARS for end in ends)
 
 
-def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable[Fact]:
-    """Yield the facts, with a figure of no rows replaced by the selection behind it, if known."""
-    selections = {
-        fact.condition: fact
+def _behind(fact: Fact, results: Sequence[CellResult]) -> Fact:
+    """Return the selection behind a figure or a table of no rows; the fact itself if unknown."""
+    selections = [
+        one
         for result in results
-        for fact in result.facts
-        if fact.kind in ("kept", "merged") and fact.is_absence and fact.condition
-    }
-    for fact in found:
-        yield selections.get(fact.condition) or _query_behind(fact, results) or fact
+        for one in result.facts
+        if one.kind in ("kept", "merged")
+        and one.is_absence
+        and (one.condition or _NAMELESS) == fact.condition
+    ]
+    return selections[-1] if selections else _selection_beside(fact, results) or fact
 
 
-def _query_behind(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
-    """Return the query without rows whose empty table a fact is about; `None` if there is none."""
+def _selection_beside(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
+    """Return the last query, or nameless table's selection, of the cell that showed a table.
+
+    The result is `None` if that one has rows.
+    """
     shows = [result.facts for result in results if fact.kind == "shown" and fact in result.facts]
-    queries = [x for x in (shows[-1] if shows else ()) if x.operation.startswith("read_sql")]
-    return queries[-1] if queries and queries[-1].is_absence else None
+    before = shows[-1][: shows[-1].index(fact)] if shows else ()
+    is_nameless = fact.before == 0 and not fact.condition
+    beside = [
+        one
+        for one in before
+        if one.operation.startswith("read_sql")
+        or (is_nameless and one.kind == "kept" and one.is_absence)
+    ]
+    return beside[-1] if beside and beside[-1].is_absence else None
 
 
 def _put_out(result: CellResult) -> str:

@@ -275,6 +275,36 @@ def test_a_query_explains_the_empty_table_that_it_shows() -> None:
     assert told[0].startswith("no row fits")
 
 
+DUPLICATES = none_of("")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_marked"),
+    [
+        ((DUPLICATES, Fact("shown", "display", 0, 0, condition="a mask")), False),
+        ((DUPLICATES, Fact("nothing", "count", 0, 0, condition="a mask", result="0")), False),
+        ((DUPLICATES, Fact("shown", "display", 0, 0)), False),
+        ((HEAVY, Fact("shown", "to_csv", 0, 0)), False),
+        ((GENTO, Fact("shown", "display", 0, 0)), True),
+        ((Fact("shown", "display", 0, 0), DUPLICATES), True),
+        ((DUPLICATES, Fact("shown", "display", 0, 0, condition="dropna")), True),
+        ((DUPLICATES, Fact("shown", "display", 3, 0, condition="mass")), True),
+        ((Fact("shown", "display", 0, 0, condition="a mask"),), True),
+    ],
+)
+def test_a_table_without_rows_is_judged_by_the_selection_of_its_cell(
+    facts: tuple[Fact, ...], *, is_marked: bool
+) -> None:
+    results = [cell(*facts, shows="0\n")]
+    assert bool(absent_data("0", "How many rows are there twice?", results)) is is_marked
+
+
+def test_a_table_is_judged_by_a_nameless_selection_of_an_earlier_cell() -> None:
+    shown = Fact("shown", "display", 0, 0, condition="a mask")
+    results = [cell(DUPLICATES, shows="0\n"), cell(shown, shows="0\n")]
+    assert absent_data("0", "How many rows are there twice?", results) == ()
+
+
 def test_an_answer_that_says_what_the_data_lack_gets_what_they_have() -> None:
     question, answer = "How many were measured in 2018?", "The data contain no rows for 2018."
     results = [cell(YEAR, shows="0\n"), cell(YEAR, shows="0\n")]
