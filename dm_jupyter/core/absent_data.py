@@ -46,10 +46,19 @@ _SAID = re.compile(
 """Ways in which an answer says that what was asked for is not in the data."""
 _DENIES = re.compile(r"(?i)(?:^|[.!?:]\s+)(?:none|nobody|no)\b")
 _NOTHING = re.compile(r"(?i)\b(?:no|none|never|nothing|nobody)\b")
-_COUNTS = re.compile(r"(?i)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|any)\b")
-"""Ways in which a question asks for something that may well be 0."""
+_COUNTS = re.compile(
+    r"""(?ix)\b(?:how\s+(?:many|often)|number\s+of|counts?|(?:is|are)\s+there|there\s+(?:is|are)|any
+    |whether|verify|validate|check\s+(?:if|that|for))\b
+    |(?:^|[.,:;?!]\s+|\band\s+)(?:is|are|do|does|has|have)\s+(?:all|every|each)\b"""
+)
+"""Ways in which a question asks for a count or a check, which may well come to 0."""
+_SHARES = re.compile(r"(?i)\b(?:percent(?:age)?|share|proportion|fraction)\b|%")
+_OF_ROWS = ("mean", "value_counts")
+"""Operations that give the share of the rows that meet a condition."""
 _FORESEES = re.compile(r"(?i)\b(?:forecast|predict|expect|project|estimat|extrapolat)\w*|\bwill\b")
 """Ways in which a question asks for what no data can have yet."""
+_NAMELESS = "a mask"
+"""What a figure or a table of no rows says of a selection whose condition is unknown."""
 _MASK_OF_MISSING = re.compile(r"\bmissing$")
 _EXACT = re.compile(r"==| in \[| within ")
 _TRUTH = re.compile(r" == (?:True|False)$")
@@ -78,11 +87,12 @@ def absent_data(
     """Return the absent data that an answer rests on, in words.
 
     The result is empty if the answer itself says that the data are absent, or rests on something
-    else. An answer rests on a figure of nothing if it states that figure and a cell printed it. An
-    answer without numbers of its own rests on one if the last cell came to nothing and printed no
-    other number. An answer also rests on a selection without rows if that selects the very value
-    that the question names, in the last cell, or before cells that no longer use its column. A
-    count of 0 is not a figure of nothing if the data contain what was counted. An answer of nothing
+    else. An answer rests on a figure of nothing if it states that figure and a cell printed it; a 0
+    need not be the count of an empty selection that the question does not ask for. An answer
+    without numbers of its own rests on one if the last cell came to nothing and printed no other
+    number. An answer also rests on a selection without rows if that selects the very value that the
+    question names, in the last cell, or before cells that no longer use its column. A count or a
+    share of 0 is not a figure of nothing if the data contain what was counted. An answer of nothing
     about a year that the data miss rests on that, whatever the cells selected, and so does any
     answer if no cell uses that year.
 
@@ -98,11 +108,13 @@ def absent_data(
     worked = [result for result in results if result.ok]
     given = _numbers(question)
     own = _numbers(answer) - given
-    stated = _stated(worked, answer, own) if own else _came_to_nothing(worked, given)
+    stated = [*_stated(worked, answer, own)] if own else [*_came_to_nothing(worked, given)]
+    if own and not _NO_VALUE.search(answer):
+        stated = [x for x in stated if not _is_aside(x, worked, question)]
     named = _named((worked or results)[-1].facts, question)
     found = [*stated, *named, *_dropped(results, sources, question)]
-    absent = [*_explained(found, results)]
-    if _COUNTS.search(question) or _DENIES.search(answer):
+    absent = [_behind(fact, results) for fact in found]
+    if _may_be_zero(answer, question, worked):
         absent = [x for x in absent if not _is_true_zero(x, results, question)]
     words = tuple(dict.fromkeys(map(fact_words, absent)))[:_MOST_ABSENT]
     if words:
@@ -179,6 +191,30 @@ def _states(fact: Fact, result: CellResult, answer: str, own: set[float]) -> boo
         return True
     is_selection = fact.kind not in ("nothing", "shown")
     return is_selection and bool(_NO_VALUE.search(answer) and _NO_VALUE.search(shown))
+
+
+def _is_aside(fact: Fact, results: Sequence[CellResult], question: str) -> bool:
+    """Whether an answer's 0 need not be that of an empty selection, as of a check for outliers.
+
+    Such a selection searches for no text, and the data explain why it is empty. No figure comes
+    from it, and the question names no limit.
+    """
+    one = _behind(fact, results)
+    is_query = one.operation.startswith("read_sql")
+    if fact.kind == "nothing" or one.kind != "kept" or is_query or _QUOTED.search(one.condition):
+        return False
+    has_limit = any(number not in _YEARS for number in _numbers(question))
+    return not has_limit and _is_true_zero(one, results, question)
+
+
+def _may_be_zero(answer: str, question: str, results: Sequence[CellResult]) -> bool:
+    """Whether an answer of 0 may be true: to a count or a check, or as a share of some rows."""
+    if _COUNTS.search(question) or _DENIES.search(answer):
+        return True
+    if _NO_VALUE.search(answer) or not _SHARES.search(question):
+        return False
+    facts = (fact for result in results for fact in result.facts if fact.before == 0)
+    return not any(fact.kind == "kept" or fact.operation in _OF_ROWS for fact in facts)
 
 
 def _came_to_nothing(worked: Sequence[CellResult], given: set[float]) -> Iterator[Fact]:
@@ -335,23 +371,34 @@ def _is_limit(part: Coverage) -> bool:
     return not all(float(end) in _YEARS for end in ends)
 
 
-def _explained(found: Iterable[Fact], results: Sequence[CellResult]) -> Iterable[Fact]:
-    """Yield the facts, with a figure of no rows replaced by the selection behind it, if known."""
-    selections = {
-        fact.condition: fact
+def _behind(fact: Fact, results: Sequence[CellResult]) -> Fact:
+    """Return the selection behind a figure or a table of no rows; the fact itself if unknown."""
+    selections = [
+        one
         for result in results
-        for fact in result.facts
-        if fact.kind in ("kept", "merged") and fact.is_absence and fact.condition
-    }
-    for fact in found:
-        yield selections.get(fact.condition) or _query_behind(fact, results) or fact
+        for one in result.facts
+        if one.kind in ("kept", "merged")
+        and one.is_absence
+        and (one.condition or _NAMELESS) == fact.condition
+    ]
+    return selections[-1] if selections else _selection_beside(fact, results) or fact
 
 
-def _query_behind(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
-    """Return the query without rows whose empty table a fact is about; `None` if there is none."""
+def _selection_beside(fact: Fact, results: Sequence[CellResult]) -> Fact | None:
+    """Return the last query, or nameless table's selection, of the cell that showed a table.
+
+    The result is `None` if that one has rows.
+    """
     shows = [result.facts for result in results if fact.kind == "shown" and fact in result.facts]
-    queries = [x for x in (shows[-1] if shows else ()) if x.operation.startswith("read_sql")]
-    return queries[-1] if queries and queries[-1].is_absence else None
+    before = shows[-1][: shows[-1].index(fact)] if shows else ()
+    is_nameless = fact.before == 0 and not fact.condition
+    beside = [
+        one
+        for one in before
+        if one.operation.startswith("read_sql")
+        or (is_nameless and one.kind == "kept" and one.is_absence)
+    ]
+    return beside[-1] if beside and beside[-1].is_absence else None
 
 
 def _put_out(result: CellResult) -> str:

@@ -34,8 +34,10 @@ class Condition:
     text: str
     coverage: tuple[Coverage, ...] = ()
     """What the data contain instead; empty if the mask selects rows."""
-    is_empty: bool = False
-    is_compound: bool = False
+    rows: int = 0
+    """Rows that met it; a mask with another number of them was changed since."""
+    joined_by: str = ""
+    """The word that joins its parts; empty if there is only one."""
     is_of_missing: bool = False
     """Whether it asks for missing values: finding none is no absence of data."""
 

@@ -64,7 +64,7 @@ class Fact:
     other: int | None = None
     """Rows of the second table of a merge."""
     missed: int | None = None
-    """Rows of the first table that found no partner, if known."""
+    """Rows of a merge without a partner in the other table, if known."""
     condition: str = ""
     """Depending on `kind`: what selected the rows, the keys of a merge, the column with lost or
     filled values, the file that was read or saved, or the unknown name."""

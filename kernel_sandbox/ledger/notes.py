@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
@@ -21,7 +21,7 @@ from kernel_sandbox.ledger.coverage import code_text, coverage_of, coverage_of_q
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["CallNote", "TableCall", "compared", "gaps_of", "note_shown"]
+__all__ = ["CallNote", "TableCall", "compared", "condition_of", "gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table from a query: the database and the query, as a `sql` cell sets it."""
@@ -33,6 +33,8 @@ _SHOWN_CELLS = 400
 _CONDITION_CHARS = 200
 _EXAMPLES = 3
 _MOST_COLUMNS = 100
+_KEYS = ("on", "left_on", "right_on", "by", "left_by", "right_by")
+"""Parameters for the keys of a merge."""
 _PLACES = ("path_or_buf", "excel_writer", "path")
 """Parameters for the file in the operations that save a table."""
 
@@ -48,8 +50,8 @@ class TableCall:
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
     result: Any = None
-    gaps: Mapping[str, int] = field(default_factory=dict)
-    """Missing values by column before an operation that fills them."""
+    earlier: Any = None
+    """What was known of the table before a call that may change it; see `wrapping`."""
 
     @property
     def table(self) -> Any:
@@ -87,56 +89,62 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
             wanted = [wanted, call.argument(2, "right")]
         text = form.format(column=label(column), sign=sign, value=code_text(wanted))
         text = text[:_CONDITION_CHARS]
-        is_empty = not _has_any(call.result)
+        rows = _count_true(call.result)
         coverage: tuple[Coverage, ...] = ()
         is_of_missing = sign in ("missing", "not missing")
-        if is_empty and isinstance(column, pd.Series) and not is_of_missing:
+        if not rows and isinstance(column, pd.Series) and not is_of_missing:
             with book.explaining() as may:
                 coverage = (coverage_of(column, wanted, text),) if may else ()
-        condition = Condition(text, coverage, is_empty, is_of_missing=is_of_missing)
+        condition = Condition(text, coverage, rows, is_of_missing=is_of_missing)
         book.remember(call.result, condition)
 
     return note
 
 
 def combined(word: str) -> CallNote:
-    """Return the note of `&` or `|` on masks.
+    """Return the note of `&`, `|` or `^` on masks, also in place.
 
     Args:
         word: the word for the operator.
     """
 
     def note(book: Book, call: TableCall) -> None:
-        masks = call.args[:2]
-        sides = [book.condition_of(mask) or Condition("…") for mask in masks]
-        texts = [f"({x.text})" if x.is_compound and word == "or" else x.text for x in sides]
+        known = call.earlier, condition_of(book, call.args[1])
+        sides = [side or Condition("…") for side in known]
+        texts = [x.text if x.joined_by in ("", word) else f"({x.text})" for x in sides]
+        rows = _count_true(call.result)
         coverage: tuple[Coverage, ...] = ()
-        is_empty = not _has_any(call.result)
-        if is_empty:
-            for mask, side in zip(masks, sides, strict=False):
-                own = side.coverage or (Coverage(side.text, int(_count_true(mask))),)
-                coverage += own if side.text != "…" else ()
+        if not rows:
+            for side in filter(None, known):
+                coverage += side.coverage or (Coverage(side.text, side.rows),)
         text = f" {word} ".join(texts)[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, coverage, is_empty, is_compound=word == "and"))
+        book.remember(call.result, Condition(text, coverage, rows, word))
 
     return note
 
 
 def inverted(book: Book, call: TableCall) -> None:
     """Record `~`."""
-    inner = book.condition_of(call.table)
+    inner = condition_of(book, call.table)
     if inner is not None:
         text = f"not ({inner.text})"[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, is_empty=not _has_any(call.result)))
+        book.remember(call.result, Condition(text, rows=_count_true(call.result)))
 
 
-def _has_any(mask: Any) -> bool:
-    values = getattr(mask, "_values", mask)
-    return bool(values.any()) if isinstance(values, np.ndarray) else bool(mask.any())
+def condition_of(book: Book, mask: Any) -> Condition | None:
+    """Return the condition that a mask stands for; `None` if unknown, or if it was changed since.
+
+    Args:
+        book: the book of the kernel.
+        mask: any object.
+    """
+    known = book.condition_of(mask)
+    return known if known is not None and known.rows == _count_true(mask) else None
 
 
 def _count_true(mask: Any) -> int:
-    return int(np.count_nonzero(mask)) if isinstance(mask, np.ndarray) else int(mask.sum())
+    values = getattr(mask, "_values", mask)
+    return int(np.count_nonzero(values)) if isinstance(values, np.ndarray) else int(mask.sum())
 
 
 def is_mask(key: Any) -> bool:
@@ -150,7 +158,7 @@ def selected(book: Book, call: TableCall) -> None:
     """Record `table[mask]`; a column of an empty table gets the table's reason in `wrapping`."""
     key = call.args[1]
     if is_mask(key):
-        _note_kept(book, call, book.condition_of(key) or Condition(""))
+        _note_kept(book, call, condition_of(book, key) or Condition(""))
 
 
 def located(book: Book, call: TableCall) -> None:
@@ -158,7 +166,7 @@ def located(book: Book, call: TableCall) -> None:
     indexer, key = call.args[:2]
     rows = key[0] if isinstance(key, tuple) and key and indexer.ndim == len(key) else key
     if is_mask(rows):
-        _note_kept(book, call, book.condition_of(rows) or Condition(""))
+        _note_kept(book, call, condition_of(book, rows) or Condition(""))
     elif isinstance(rows, slice) and rows != slice(None) and isinstance(call.result, _TABLES):
         ends = [code_text(end) for end in (rows.start, rows.stop) if end is not None]
         text = f"{label(indexer.obj.index)} within {' to '.join(ends)}"
@@ -239,40 +247,55 @@ def _missing(column: Any) -> Any:
 
 
 def merged(book: Book, call: TableCall) -> None:
-    """Record `merge` and `join`: rows of both sides and of the result."""
-    left, right = call.args[0], call.argument(1, "right", call.kwargs.get("other"))
-    if not isinstance(left, _TABLES) or not isinstance(right, _TABLES):
+    """Record `merge`, `join` and `merge_asof`: rows of both sides and of the result."""
+    sides = call.argument(0, "left"), call.argument(1, "right", call.kwargs.get("other"))
+    if not all(isinstance(side, _TABLES) for side in sides):
         return
-    if call.name == "merge_asof":
-        keys = str(call.argument(2, "on", call.kwargs.get("left_on", "index")))
-        fact = Fact("merged", call.name, len(left), len(call.result), other=len(right),
-                    condition=keys[:_CONDITION_CHARS], line=call.line)  # fmt: skip
-        book.note(fact)
-        return
-    is_join = call.name == "join"
-    how = call.argument(3 if is_join else 2, "how", "left" if is_join else "inner")
-    on = call.argument(2 if is_join else 3, "on", call.kwargs.get("left_on"))
-    if on is None and not is_join and not call.kwargs.get("left_index"):
+    left, right = (side.to_frame() if isinstance(side, pd.Series) else side for side in sides)
+    is_join, is_asof = call.name == "join", call.name == "merge_asof"
+    place = 2 if is_join or is_asof else 3
+    on = call.argument(place, "on", call.kwargs.get("left_on"))
+    if on is None and call.name == "merge" and not call.kwargs.get("left_index"):
         on = [name for name in left.columns if name in right.columns]
+    how = "left" if is_join or is_asof else "inner"
+    if not is_asof:
+        how = str(call.argument(3 if is_join else 2, "how", how))
     keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
-    text = f"{keys[:_CONDITION_CHARS]} ({how})"
+    text = keys[:_CONDITION_CHARS] + ("" if is_asof else f" ({how})")
     if not len(call.result):
         book.remember_void(call.result, text)
+    missed = _unmatched(call, left, right, how)
     book.note(
         Fact("merged", call.name, len(left), len(call.result), other=len(right),
-             missed=_unmatched(right, call.result, str(how)), condition=text, line=call.line)
+             missed=missed, condition=text, line=call.line)
     )  # fmt: skip
 
 
-def _unmatched(right: Any, result: Any, how: str) -> int | None:
-    """Count rows of a left merge without a partner, by a number that only the right side has."""
-    if how != "left" or not isinstance(right, pd.DataFrame) or len(result) > _MOST_ROWS:
-        return None
-    for name in right.columns:
-        if right[name].dtype.kind in "iufbM" and name in result.columns:
-            if right[name].isna().any():
-                continue
-            return int(result[name].isna().sum())
+def _unmatched(call: TableCall, left: Any, right: Any, how: str) -> int | None:
+    """Count the rows of a merge without a partner, by columns that only one side has."""
+    lacked = {"left": [right], "right": [left], "outer": [left, right]}.get(how, [])
+    given = [*call.args[2:], *map(call.kwargs.get, _KEYS)]
+    keys = [x for one in given for x in (one if isinstance(one, list | tuple) else [one])]
+    shared = {*left.columns.intersection(right.columns), *filter(pd.api.types.is_hashable, keys)}
+    counts = [_gaps_by(side, call.result, shared) for side in lacked]
+    return None if not counts or None in counts else sum(filter(None, counts))
+
+
+def _gaps_by(side: Any, result: Any, shared: set[Any]) -> int | None:
+    """Count the rows of a merge that lack one side; `None` if no column shows it.
+
+    Args:
+        side: one of the merged tables.
+        result: of the merge.
+        shared: the names of the keys, which both sides fill, and those that the merge renames.
+    """
+    for name in side.columns[:_MOST_COLUMNS]:
+        if name in shared or name not in result.columns:
+            continue
+        own = _missing(side[name])
+        found = None if own is None or own.any() else _missing(result[name])
+        if found is not None:
+            return _count_true(found)
     return None
 
 
@@ -372,9 +395,9 @@ def reduced(book: Book, call: TableCall) -> None:
 def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
     if not pd.api.types.is_scalar(result):
         return
-    condition = book.condition_of(table)
+    condition = condition_of(book, table)
     is_whole = condition is not None and call.name == "sum" and result == call.before
-    if condition is not None and (condition.is_empty or is_whole):
+    if condition is not None and (not condition.rows or is_whole):
         if condition.is_of_missing:
             return
         after = call.before if is_whole else 0
@@ -440,7 +463,7 @@ def filled(book: Book, call: TableCall) -> None:
     """Record missing values that `fillna` and similar methods have filled, for each column."""
     result = call.table if call.result is None else call.result
     for name, left in gaps_of(result).items():
-        before = call.gaps.get(name, 0)
+        before = (call.earlier or {}).get(name, 0)
         if left < before:
             book.note(Fact("filled", call.name, before, left, condition=name, line=call.line))
 

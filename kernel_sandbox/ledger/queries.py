@@ -60,10 +60,11 @@ _WORDS = re.compile(r"(?i)\b(?:where|on|inner|left|right|full|cross|natural|join
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Source of the rows of a SELECT, and its condition."""
+    """Source of the rows of a SELECT, and its conditions on rows and on groups."""
 
     source: str
     where: str
+    having: str = ""
 
 
 def is_void(rows: pd.DataFrame) -> bool:
@@ -102,9 +103,15 @@ def file_of(connection: sqlite3.Connection) -> str:
 def _coverage(connection: sqlite3.Connection, query: str) -> tuple[Coverage, ...] | None:
     deadline = time.monotonic() + _ASKING_S
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
-    parts = _parts_of(query)
-    if parts is None or _selects_rows(connection, parts):
+    text = _bare_query(query)
+    parts = _parts_of(text)
+    if parts is None:
         return None
+    if _selects_rows(connection, parts):
+        whole = f"SELECT 1 FROM ({text}) LIMIT 1"  # noqa: S608 (the cell has run it)
+        if not parts.having or _first(connection, whole) is not None:
+            return None
+        parts = _Parts(parts.source, parts.having)
     return tuple(_conditions(connection, parts))[:_MOST_PARTS]
 
 
@@ -119,7 +126,7 @@ def _conditions(connection: sqlite3.Connection, parts: _Parts) -> Iterator[Cover
 
 def _inside(connection: sqlite3.Connection, query: str) -> Iterator[Coverage]:
     """Yield the same for the conditions of a subquery that gives no row."""
-    parts = _parts_of(query)
+    parts = _parts_of(_bare_query(query))
     with suppress(sqlite3.Error):  # it names a column of the query around it
         if parts is not None and not _selects_rows(connection, parts):
             yield from _conditions(connection, parts)
@@ -136,9 +143,13 @@ def _first(connection: sqlite3.Connection, query: str) -> Any:
         return cursor.fetchone()
 
 
-def _parts_of(query: str) -> _Parts | None:
-    """Return the clauses, or `None` if the query is not one SELECT of figures or rows."""
-    text = re.sub(r"--[^\n]*", " ", query).strip().rstrip(";")
+def _bare_query(query: str) -> str:
+    """Return a query without comments and the semicolon at its end."""
+    return re.sub(r"--[^\n]*", " ", query).strip().rstrip(";")
+
+
+def _parts_of(text: str) -> _Parts | None:
+    """Return the clauses, or `None` if the text is not one SELECT of figures or rows."""
     if len(text) > _LONGEST or _REFUSED.search(re.sub(_TEXT, "''", text)):
         return None
     marks = list(_clauses(text))
@@ -149,7 +160,7 @@ def _parts_of(query: str) -> _Parts | None:
     clauses = {
         name: text[after:end].strip() for (name, _, after), end in zip(marks, ends, strict=True)
     }
-    return _Parts(clauses["from"], clauses.get("where", ""))
+    return _Parts(clauses["from"], clauses.get("where", ""), clauses.get("having", ""))
 
 
 def _clauses(text: str) -> Iterator[tuple[str, int, int]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -38,6 +38,7 @@ _SIGNS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 _TEXT_CONDITIONS = ("contains", "startswith", "endswith", "match", "fullmatch")
+_JOINTS = ("and", "or", "xor")
 _COERCIONS = ("to_numeric", "to_datetime", "to_timedelta")
 _WALKED = 12
 """Most frames of pandas between a cell and a function that pandas calls for it, as in `apply`."""
@@ -59,8 +60,9 @@ def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
         yield series, name.replace("na", "null"), notes.compared(words, "{column} {sign}")
     for name in _TEXT_CONDITIONS:
         yield StringMethods, name, notes.compared(name)
-    yield series, "__and__", notes.combined("and")
-    yield series, "__or__", notes.combined("or")
+    for word in _JOINTS:
+        yield series, f"__{word}__", notes.combined(word)
+        yield series, f"__i{word}__", notes.combined(word)
     yield series, "__invert__", notes.inverted
 
 
@@ -105,6 +107,13 @@ _FUNCTIONS: dict[str, CallNote] = {
     **dict.fromkeys(_READERS, notes.loaded),
     "concat": notes.concatenated,
 }
+
+
+_EARLIER: dict[str, Callable[[Book, Any], Any]] = {
+    **dict.fromkeys(_FILLERS, lambda _, table: notes.gaps_of(table)),
+    **dict.fromkeys((f"__{i}{word}__" for word in _JOINTS for i in ("", "i")), notes.condition_of),
+}
+"""What to look up in a table before an operation that may change it."""
 
 
 class Wrapping:
@@ -225,9 +234,9 @@ def _noted(book: Book, original: Any, note: CallNote, call: TableCall) -> Any:
     """Return what the original returns; a note that fails is skipped."""
     book.is_quiet = True
     try:
-        if call.name in _FILLERS:
+        if (look := _EARLIER.get(call.name)) is not None:
             with suppress(Exception):  # nothing of ours may reach the cell
-                call.gaps = notes.gaps_of(call.table)
+                call.earlier = look(book, call.table)
         call.result = original(*call.args, **call.kwargs)
         with suppress(Exception):  # nothing of ours may reach the cell
             note(book, call)

@@ -63,6 +63,75 @@ def test_a_count_of_0_is_true_where_the_data_hold_what_is_counted(
     assert bool(absent_data("It is 0.", question, [cell(fact, shows="0\n")])) is is_marked
 
 
+OF_NONE = Fact("kept", "[]", 0, 0, condition="species == 'Gentoo'")
+MEAN = Fact("nothing", "mean", 0, 0, result="nan")
+SUM = Fact("nothing", "sum", 0, 0, condition="mass > 10000", result="0.0")
+JAPAN = none_of("country == 'Japan'", Coverage("country == 'Japan'", 0, "country"))
+NEGATIVE = none_of("mass < 0", Coverage("mass < 0", 0, "mass", low="0.0", high="6300.0"))
+MISSING = none_of("mass missing")
+
+
+@pytest.mark.parametrize(
+    ("question", "facts", "answer", "is_marked"),
+    [
+        ("What percentage weighs over 10000 g?", (HEAVY,), "0 %.", False),
+        ("What is the proportion of Gentoos on Dream?", (BOTH,), "It is 0.0.", False),
+        ("What share of the mass is that of those over 10000 g?", (HEAVY, SUM), "0 %", False),
+        ("What % of those over 10000 g are Gentoos?", (HEAVY, OF_NONE), "0 %", True),
+        ("What % of those over 10000 g are Gentoos?", (HEAVY, MEAN), "0 %", True),
+        ("What share of those over 10000 g are Gentoos?", (HEAVY,), "It is nan.", True),
+        ("What percentage lives in Japan?", (JAPAN,), "0 %", True),
+        ("What percentage lives on islands of the East?", (JAPAN,), "0 %", True),
+        ("What share was measured in 2018?", (YEAR,), "0 %", True),
+        ("What share was measured after 2018?", (LATER,), "0 %", True),
+        ("What are all totals over 10000 g?", (HEAVY,), "0 g", True),
+        ("What is the share price of those over 10 kg?", (HEAVY, MEAN), "It is 0.", True),
+        ("Check whether any are over 10000 g.", (HEAVY,), "0 are.", False),
+        ("Verify that none is over 10000 g.", (HEAVY,), "0 are.", False),
+        ("Does every penguin weigh less than 10000 g?", (HEAVY,), "Yes, 0 weigh more.", False),
+        ("Verify the customers in Japan.", (JAPAN,), "0 customers.", True),
+    ],
+)
+def test_a_share_or_a_check_of_0_is_true_where_the_data_hold_what_is_counted(
+    question: str, facts: tuple[Fact, ...], answer: str, *, is_marked: bool
+) -> None:
+    results = [cell(*facts, shows="0.0 nan\n")]
+    assert bool(absent_data(answer, question, results)) is is_marked
+
+
+@pytest.mark.parametrize(
+    ("question", "facts", "is_marked"),
+    [
+        ("Describe mass.", (HEAVY,), False),
+        (
+            "Describe mass.",
+            (HEAVY, Fact("shown", "display", 0, 0, condition="mass > 10000")),
+            False,
+        ),
+        ("Describe the mass of 2009.", (HEAVY,), False),
+        ("Look at the file.", (none_of(""), NEGATIVE, MISSING), False),
+        ("What is the least mass, and does no mass lack?", (MISSING,), False),
+        ("What do the heaviest penguins weigh together?", (HEAVY, SUM), True),
+        ("What do penguins over 10 kg weigh together?", (HEAVY,), True),
+        ("What did customers pay?", (QUERY,), True),
+        ("Describe the customers.", (JAPAN,), True),
+        ("Describe the penguins.", (none_of("species.str.contains('Gento')"),), True),
+        ("Describe the years.", (YEAR,), True),
+        ("Describe the matched orders.", (Fact("merged", "merge", 4, 0, 4),), True),
+    ],
+)
+def test_a_0_is_not_tied_to_a_check_that_the_question_does_not_ask_for(
+    question: str, facts: tuple[Fact, ...], *, is_marked: bool
+) -> None:
+    results = [cell(*facts, shows="min 0.0\nmax 47.0\n")]
+    assert bool(absent_data("It runs from 0 to 47.", question, results)) is is_marked
+
+
+def test_nan_is_no_0_of_a_check() -> None:
+    results = [cell(HEAVY, shows="0 nan\n")]
+    assert absent_data("There are 0, and their mean is nan.", "How heavy are they?", results)
+
+
 PREMISE = "Why was 2018 windier than 2014?"
 OTHER = Fact("kept", "[]", 1461, 365, condition="year == 2014")
 FOUND = Fact("kept", "[]", 412, 21, condition="country == 'United Kingdom'")
@@ -273,6 +342,36 @@ def test_a_query_explains_the_empty_table_that_it_shows() -> None:
     told = absent_data("Paul spent more than 30 dollars.", question, results)
     assert told
     assert told[0].startswith("no row fits")
+
+
+DUPLICATES = none_of("")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_marked"),
+    [
+        ((DUPLICATES, Fact("shown", "display", 0, 0, condition="a mask")), False),
+        ((DUPLICATES, Fact("nothing", "count", 0, 0, condition="a mask", result="0")), False),
+        ((DUPLICATES, Fact("shown", "display", 0, 0)), False),
+        ((HEAVY, Fact("shown", "to_csv", 0, 0)), False),
+        ((GENTO, Fact("shown", "display", 0, 0)), True),
+        ((Fact("shown", "display", 0, 0), DUPLICATES), True),
+        ((DUPLICATES, Fact("shown", "display", 0, 0, condition="dropna")), True),
+        ((DUPLICATES, Fact("shown", "display", 3, 0, condition="mass")), True),
+        ((Fact("shown", "display", 0, 0, condition="a mask"),), True),
+    ],
+)
+def test_a_table_without_rows_is_judged_by_the_selection_of_its_cell(
+    facts: tuple[Fact, ...], *, is_marked: bool
+) -> None:
+    results = [cell(*facts, shows="0\n")]
+    assert bool(absent_data("0", "How many rows are there twice?", results)) is is_marked
+
+
+def test_a_table_is_judged_by_a_nameless_selection_of_an_earlier_cell() -> None:
+    shown = Fact("shown", "display", 0, 0, condition="a mask")
+    results = [cell(DUPLICATES, shows="0\n"), cell(shown, shows="0\n")]
+    assert absent_data("0", "How many rows are there twice?", results) == ()
 
 
 def test_an_answer_that_says_what_the_data_lack_gets_what_they_have() -> None:

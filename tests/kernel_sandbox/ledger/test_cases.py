@@ -93,6 +93,34 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df[(df.country == 'UK') | (df.units == 99)]",
         kept("country == 'UK' or units == 99", 0),
     ),
+    "or, then and": (
+        "df[((df.country == 'UK') | (df.units == 3)) & (df.amount < 9)]",
+        kept("(country == 'UK' or units == 3) and amount < 9", 1),
+    ),
+    "xor": (
+        "df[(df.units >= 0) ^ (df.amount >= 0)]",
+        kept("units >= 0 xor amount >= 0", 0, ({"rows": 48}, {"rows": 48})),
+    ),
+    "and, in place": (
+        "m = df.amount > 3\nm &= df.country == 'UK'\ndf[m]",
+        kept("amount > 3 and country == 'UK'", 0, ({"rows": 44}, OFTEN)),
+    ),
+    "or, in place": (
+        "m = df.country == 'UK'\nm |= df.country == 'Spain'\nm |= df.units == 3\ndf.loc[m]",
+        kept("country == 'UK' or country == 'Spain' or units == 3", 7),
+    ),
+    "xor, in place": (
+        "m = df.units >= 0\nm ^= df.units > 3\ndf[m]",
+        kept("units >= 0 xor units > 3", 4),
+    ),
+    "a mask that was changed": ("m = df.country == 'Spain'\nm[45:] = False\ndf[m]", kept("", 3)),
+    "a mask that was changed before it was joined": (
+        "m = df.country == 'Spain'\nm[:] = False\nm &= df.units > 3\ndf[m]",
+        kept("… and units > 3", 0, ({"rows": 44},)),
+    ),
+    "a mask that was changed before it was inverted": (
+        "m = df.country == 'UK'\nm[:] = True\ndf[~m]", kept("", 0),
+    ),
     "not": ("df[~(df.units >= 0)]", kept("not (units >= 0)", 0)),
     "a mask of unknown origin": ("df[np.arange(48) > 99]", kept("", 0)),
     "a list of truths": ("df[[True] + [False] * 47]", kept("", 1)),
@@ -137,6 +165,55 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "merge without partners": (
         "df.merge(pd.DataFrame({'country': ['France'], 'rank': [1]}), how='left')",
         {"kind": "merged", "after": 48, "missed": 18, "condition": "country (left)"},
+    ),
+    "merge without partners, by a number": (
+        "df.merge(pd.DataFrame({'units': range(4), 'rank': 1}), on='units', how='left')",
+        {"kind": "merged", "after": 48, "missed": 44, "condition": "units (left)"},
+    ),
+    "merge without partners, by words alone": (
+        "df.merge(pd.DataFrame({'units': range(4), 'name': list('wxyz')}), 'left')",
+        {"kind": "merged", "after": 48, "missed": 44, "condition": "units (left)"},
+    ),
+    "merge with a column of both sides": (
+        "right = pd.DataFrame({'k': range(48), 'store': 'c', 'amount': 1.0, 'rank': 1})\n"
+        "df.merge(right, left_on='units', right_on='k', how='left', suffixes=('', '_r'))",
+        {"kind": "merged", "after": 48, "missed": 0},
+    ),
+    "merge with nothing but a key and columns of both sides": (
+        "right = pd.DataFrame({'k': range(4), 'amount': 1.0})\n"
+        "df.merge(right, left_on='units', right_on='k', how='left')",
+        {"kind": "merged", "after": 48, "missed": None},
+    ),
+    "merge with an index": (
+        "right = pd.DataFrame({'units': range(4), 'rank': 1}).set_index('units', drop=False)\n"
+        "df.merge(right.rename_axis(None), left_on='units', right_index=True, how='left')",
+        {"kind": "merged", "after": 48, "missed": 44},
+    ),
+    "merge with a column": (
+        "pd.merge(left=df, right=pd.Series([1], ['France'], name='rank'), left_on='country',"
+        " right_index=True, how='left')",
+        {"kind": "merged", "before": 48, "other": 1, "after": 48, "missed": 18},
+    ),
+    "merge that keeps the right side": (
+        "df.merge(pd.DataFrame({'units': range(50), 'rank': 1}), on='units', how='right')",
+        {"kind": "merged", "after": 50, "missed": 2, "condition": "units (right)"},
+    ),
+    "merge that keeps both sides": (
+        "df.merge(pd.DataFrame({'units': range(40, 50), 'rank': 1}), on='units', how='outer')",
+        {"kind": "merged", "after": 50, "missed": 42, "condition": "units (outer)"},
+    ),
+    "merge that keeps both sides, one without a column of its own": (
+        "df[['units']].merge(pd.DataFrame({'units': range(9), 'rank': 1}), how='outer')",
+        {"kind": "merged", "after": 48, "missed": None},
+    ),
+    "join without partners": (
+        "df.join(pd.DataFrame({'rank': range(4)}))",
+        {"kind": "merged", "operation": "join", "after": 48, "missed": 44},
+    ),
+    "merge_asof without partners": (
+        "right = pd.DataFrame({'day': df.day[40:], 'units': 1, 'rate': 1})\n"
+        "pd.merge_asof(df, right, on='day')",
+        {"kind": "merged", "operation": "merge_asof", "after": 48, "missed": 40},
     ),
     "join": (
         "df.set_index('country').join(pd.DataFrame({'rank': [1]}, index=['France']), how='inner')",
@@ -293,6 +370,9 @@ def _fits(expected: Any, found: Any) -> bool:
         "df.dropna(subset=['amount']); df.drop(columns='store'); df.units.drop_duplicates()",
         "df.groupby('country').agg({'amount': 'sum'}); df.pivot_table('units', 'country')",
         "(df.units > 3).sum(); df.units.isna().sum(); df.isna().sum()",
+        "m = df.country == 'UK'; m |= df.country == 'France'; m.sum()",
+        "m = df.country == 'UK'; m[3:] = True; m.sum(); m.loc[9:] = False; m.any()",
+        "n = df.units + 0; n &= 3; n |= 4; n ^= 1; n.sum()",
         "pd.concat([df, df]); df.units.map(lambda x: x + 1)",
         "df.units.get(3); df.units.get([1, 2]); df.country.value_counts().get('Spain', 0)",
         "import io; df.to_csv(io.StringIO()); df.to_csv(); df.amount.fillna(0); df.units.bfill()",

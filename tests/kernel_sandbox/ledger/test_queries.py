@@ -58,6 +58,14 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             Coverage("total > 100", 0, "total", low="0.0", high="7.5"),
         ),
         (
+            "SELECT place, COUNT(*) FROM sale GROUP BY place HAVING place > 9 AND COUNT(*) > 1; --",
+            Coverage("place > 9", 0, "place", low="0", high="1"),
+        ),
+        (
+            "SELECT name FROM place GROUP BY name HAVING name = 'Frence'",
+            Coverage("name = 'Frence'", 0, "name", near=(("'France'", 2),)),
+        ),
+        (
             "SELECT note FROM sale WHERE note IS NOT NULL",
             Coverage("note IS NOT NULL", 0, "note"),
         ),
@@ -86,6 +94,7 @@ def test_a_query_without_rows_is_explained_by_what_the_columns_hold(
     [
         "SELECT total FROM sale WHERE day = '2023-01-31'",  # a value that is 0
         "SELECT COUNT(note) FROM sale",
+        "SELECT SUM(total) FROM sale WHERE total < 1 GROUP BY place HAVING COUNT(*) > 0",
         "SELECT COUNT(s.day) FROM place p LEFT JOIN sale s ON s.place = p.id WHERE p.id = 2",
         "SELECT 1 FROM sale WHERE total > 100 UNION SELECT 2 FROM place WHERE id > 100",
         "SELECT nonsense",
@@ -117,6 +126,12 @@ def test_a_subquery_with_rows_or_of_the_query_around_it_explains_nothing(
     assert [one.part for one in found] == ["total > 100"]
 
 
+def test_a_limit_of_groups_needs_no_explanation(shop: str) -> None:
+    for limit in ("SUM(total) > 100", "most > 100"):
+        query = f"SELECT place, SUM(total) AS most FROM sale GROUP BY place HAVING {limit}"
+        assert coverage_in_file(shop, query) == ()
+
+
 def test_a_query_that_takes_too_long_is_given_up(shop: str) -> None:
     tables = ", ".join(f"sale s{number}" for number in range(24))
     query = f"SELECT COUNT(*) FROM {tables} WHERE s0.total + s23.total > 1000"
@@ -135,6 +150,13 @@ def test_a_count_of_0_in_a_sql_cell_is_noted(shop: str) -> None:
     assert saved.kind == "saved"
     assert (fact.kind, fact.operation, fact.after, fact.condition) == ("kept", "read_sql", 0, query)
     assert fact.coverage[0].near == (("'United Kingdom'", 1),)
+
+
+def test_groups_that_a_sql_cell_does_not_find_are_noted(shop: str) -> None:
+    query = "SELECT place FROM sale GROUP BY place HAVING SUM(total) > 100"
+    fact, *others = _facts(sql_as_python(query, (shop,), 1))
+    assert (fact.kind, fact.operation, fact.after, fact.coverage) == ("kept", "read_sql", 0, ())
+    assert [one.kind for one in others] == ["shown", "saved", "shown"]
 
 
 def test_a_count_of_0_by_pandas_is_noted_and_the_connection_is_left_alone(shop: str) -> None:

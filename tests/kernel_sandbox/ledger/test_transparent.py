@@ -28,6 +28,8 @@ STEPS = (
     "x = x[(x.units > {n}) & (x.country != {word!r})]",
     "x = x[~((x.amount < {n}) | x.store.isna())]",
     "x = x.loc[x.amount.between({n}, 40)]",
+    "m = x.units > {n}; m |= x.country == {word!r}; m &= x.amount < 40; m ^= m[::-1]; x = x[m]",
+    "m = x.units > {n}; m &= 1; m |= x.store; x = x[m]",
     "x = x.query('units != {n} and country != {word!r}')",
     "x = x.dropna(subset=['store'])",
     "x = x.drop_duplicates('country')",
@@ -95,6 +97,7 @@ def _outcome(source: str, *, keeps: bool) -> tuple[pd.DataFrame, Any, str]:
         "pd.to_numeric(['x'])",
         "df.units.sum(nope=1)",
         "df.units[pd.Series([True])]",
+        "m = df.units > 3\nm &= 'x'",
     ],
 )
 def test_an_error_has_the_traceback_that_it_has_without(source: str) -> None:
