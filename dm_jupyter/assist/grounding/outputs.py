@@ -25,7 +25,7 @@ from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["Outputs", "read_outputs"]
 
-_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^[^\s:]+ -\d")
+_TABULAR = re.compile(r"\S {2}|^\s+\S|^[^\s:]+ -\d")
 _FOOTER = re.compile(
     r"^(?:(?:Freq: [^,]*, )?(?:Name: (?P<name>.*?), )?(?:Length: (?P<length>\d+), )?"
     r"(?:Freq: [^,]*, )?dtype: \S.*|\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\])\s*$"
@@ -42,7 +42,8 @@ _TYPES = re.compile(
 )
 """Types of columns, as printed in the cells below a table's head."""
 _NOTHING = re.compile(
-    r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
+    r"\bEmpty DataFrame|\bSeries\(\[\]|^[^\S\n]*(?:\[\]|\{\}|\(\))[^\S\n]*$|\bno rows\b|\(0, \d+\)"
+    r"|^0 rows\b",
     re.M | re.I,
 )
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")

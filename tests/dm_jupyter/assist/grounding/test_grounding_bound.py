@@ -193,6 +193,8 @@ def test_a_cell_quoted_with_its_row_and_column_is_supported(
         "a 5 kg, " * 20_000,
         "\n".join(f"same    {at}" for at in range(8_000)),
         "'" * 100_000,
+        "x" + " " * 100_000,
+        "\n" * 100_000,
         "1e999 -1e999 NaN inf",
     ],
 )
