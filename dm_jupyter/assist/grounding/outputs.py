@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
+from unicodedata import normalize
 
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.lines import (
@@ -378,7 +379,10 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
             if len(alike) < _MOST_ALIKE:
                 alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
-            with_digits[label.lower()] = None
+            with_digits |= {
+                normalize("NFC", label.lower()): None,
+                normalize("NFD", label.lower()): None,
+            }
             with_digits |= dict.fromkeys(_QUANTITY.findall(label.lower()))
             with_digits |= dict.fromkeys([*RANGE.findall(label), *interval_spellings(label)])
     return Vocabulary(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 __all__ = [
@@ -193,6 +194,7 @@ def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8_192)
 def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
+    text = unicodedata.normalize("NFC", text)  # `ö` may be `o` with a mark, which ends a word
     if is_label and text.strip().lower() == "m":
         return ("male",)
     text = _with_days(_with_quantiles(_HUMP.sub(" ", text), is_label=is_label))
