@@ -27,7 +27,7 @@ from dm_jupyter.assist.grounding.faults import (
 )
 from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read_outputs
-from dm_jupyter.assist.grounding.pools import KnownPools, totals_of
+from dm_jupyter.assist.grounding.pools import KnownPools, is_average, totals_of
 from dm_jupyter.assist.grounding.rivals import contradiction, shown_label, wider_row, year_fault
 from dm_jupyter.assist.grounding.sizes import (
     FittingValue,
@@ -173,7 +173,9 @@ class _Binder:
         for statement, (verdict, held) in zip(said, first, strict=True):
             is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
             if held:
-                found.append(KnownPools(held.cell.value, held.cell.text, held.source, statement))
+                cell = held.cell
+                is_mean = held.block is not None and is_average(held.block, cell)
+                found.append(KnownPools(cell.value, cell.text, held.source, statement, is_mean))
             elif is_open and restates(statement, self._question):
                 found.append(_known_as_stated(statement, 0))
         return found

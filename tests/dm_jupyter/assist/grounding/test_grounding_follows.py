@@ -26,6 +26,11 @@ COMPANIES = pd.DataFrame(
 CHANNELS = "\n".join(
     map(str, [("web", 257, 43022.69), ("store", 113, 17840.82), ("phone", 30, 5982.82)])
 )
+SCORES = pd.DataFrame(
+    {"mean_score": [12.5, 17.0], "members": [40, 80]}, index=pd.Index(["A", "B"], name="group")
+)
+PRICES = pd.DataFrame({"item": ["pen", "book"], "price": [12.5, 17.0], "qty": [40, 80]})
+MONTHLY = pd.Series([12.5, 17.0], index=["May", "June"], name="mean_temp")
 WEEK = "Thu: 1297\nFri: 1620\nSat: 2043\nSun: 1710"
 QUANTILES = pd.Series([25.45, 74.3, 132.73, 240.1, 421.87], index=[0.05, 0.25, 0.5, 0.75, 0.95])
 STATIONS = pd.DataFrame({"no2": [float(at) for at in range(90)]})
@@ -64,6 +69,13 @@ CORRELATIONS = pd.DataFrame(
         ("Sales were $3, $4, and $5 million.", "2021 3000000\n2022 4000000\n2023 5000000"),
         ("Accuracy is 82.4 % (± 1.8).", "accuracy 0.824 sd 0.018"),
         ("F(2, 12) = 19.08.", "F = 19.081"),
+        ("The mean score of group A is 12.5, of 40 members.", str(SCORES)),
+        ("The pen has a price of 12.5 and 40 were sold.", str(PRICES)),
+        ("The price of the 40 pens is 12.5 each.", str(PRICES)),
+        ("The book has the higher price with 80 units sold.", str(PRICES)),
+        ("On average, the groups have 60 members.", str(SCORES)),
+        ("The mean of May and June is 14.75.", MONTHLY.to_string()),
+        ("The average price of pen and book is 14.75.", str(PRICES)),
     ],
 )  # fmt: skip
 def test_what_follows_is_not_doubted(answer: str, output: str) -> None:
@@ -88,6 +100,11 @@ def test_what_follows_is_not_doubted(answer: str, output: str) -> None:
         ("Sales grew by 11.4 %.", "change: -0.114", "11.4 %"),
         ("It rose from 19 to 40.", "a: 59\nb: 40", "19"),
         ("There are 90 rows and 7 columns.", "(90, 1)\na: 7", "7"),
+        ("Group A has a mean score of 40.", str(SCORES), "40"),
+        ("The price of the book is 80.", str(PRICES), "80"),
+        ("The overall mean is 14.75.", str(SCORES), "14.75"),
+        ("A has a mean of 12.5, B of 17.0, so the overall mean is 14.75.", str(SCORES), "14.75"),
+        ("On average, 15 % churned.", "churn rate A: 0.1\nchurn rate B: 0.2", "15 %"),
         ("Good stones weigh 0.81.", "cut,carat\nGood,0.85\nVery Good,0.81", "0.81"),
     ],
 )
