@@ -289,8 +289,9 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     if trajectory.kind == "explain":  # it may be about earlier contents of the notebook
         found = ground(answer, outputs, f"{asked}\n{profile}")
     else:
-        unshown = unshown_values(profile, asked, _told(trajectory))
-        found = ground(answer, outputs, asked, unshown)
+        told = _told(trajectory)
+        unshown = unshown_values(profile, asked, told)
+        found = ground(answer, outputs, asked, unshown, [profile, *told])
     placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     return tuple(_told_by_a_fact(one, facts) for one in placed)
 

@@ -36,6 +36,7 @@ _FALLING = re.compile(
     r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
 )
+_AS_WRITTEN = frozenset(("plain", "unscaled", "fraction"))
 _FELL = re.compile(
     r"\b(?:fell|saved|dropped|declined|decreased|lost|shrank|reduced)\sby\s|\b(?:saved|lost)\b",
     re.I,
@@ -102,7 +103,7 @@ def sign_fault(held: FittingValue, statement: Statement) -> str:
         return ""
     if value > 0 and not is_minus and _has_fallen(held, statement):
         return f"it is {held.cell.text} there, and others are negative"
-    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
+    if is_minus == (value < 0) or value == 0 or held.reading.way not in _AS_WRITTEN:
         return ""
     if is_minus or _FALLING.search(statement.sentence):
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
