@@ -208,6 +208,8 @@ def test_a_cell_quoted_with_its_row_and_column_is_supported(
         "'" * 100_000,
         "x" + " " * 100_000,
         "\n" * 100_000,
+        ("[1" + "]" * 7_900 + "a)\n") * 40,
+        ("(1 a" + " " * 7_900 + "! 2\n") * 40,
         "1e999 -1e999 NaN inf",
     ],
 )
