@@ -59,6 +59,7 @@ class KnownPools:
     source: int
     statement: Statement
     is_average: bool = False
+    """Whether its labels call it a mean, a rate or the like of a group."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,8 +322,9 @@ _SCALE_NAMED = re.compile(
     r"(?<![^\W\d_])(?:(?P<e3>k(?:usd|eur|gbp|chf)|thousands?|tsd|tausend|(?<![\d.,])000s?)"
     r"|(?P<e6>m(?:usd|eur|gbp|chf)|mn|mln|mio|million(?:s|en|es)?)"
     r"|(?P<e9>bn|b(?:usd|eur|gbp|chf)|billions?|mrd|milliarden?)|(?P<e12>trn|trillions?))(?![^\W_])"
-    r"|(?:(?<=_)|(?<=\s\()|[$€£]\s?)(?P<letter>[kmb])(?![^\W_])"
-    r"|(?<![\w.])1e(?P<power>3|6|9|12)(?!\d)|[/*(]\s?1(?P<zeros>(?:[_,]?000)+)(?![\d_])",
+    r"|(?:(?<=_)|[$€£]\s?)(?P<letter>[kmb])(?![^\W_])|\s\((?P<alone>[kmb])\)"
+    r"|(?<![\w.])1e(?P<power>3|6|9|12)(?!\d)"
+    r"|(?:[/*]\s?|div\(\s?)1(?P<zeros>(?:[_,]?000)+)(?![\d_])",
     re.IGNORECASE,
 )
 """Words, parts of names, and divisors by which a text names a scale."""
@@ -332,7 +333,7 @@ _COMPOUND = 2
 _LASTING = frozenset(
     ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
 )
-_BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
+_BRACKETED = re.compile(r"[(\[]\s*([^()\[\]\s][^()\[\]]{0,11})\s*[)\]]")
 
 
 def unit_after(text: str, start: int, end: int) -> Unit | None:
@@ -397,7 +398,7 @@ def scales_named(text: str) -> frozenset[int]:
     found = set[int]()
     for match in _SCALE_NAMED.finditer(text):
         name = match.lastgroup or ""
-        if name == "letter":
+        if name in ("letter", "alone"):
             found.add({"k": 3, "m": 6, "b": 9}[match[name].lower()])
         elif name == "zeros":
             found.add(match[name].count("0"))

@@ -259,7 +259,9 @@ def test_a_number_is_told_as_it_is_written() -> None:
         "Umsatz in Mio. EUR",
         "print((df.revenue.sum() / 1e6).round())",
         "df.revenue.sum() // 1_000_000",
+        "df.revenue.sum().div(1_000_000)",
         "total_m = 42",
+        "revenue (m)",
     ],
 )
 def test_a_scale_may_be_named_by_the_data_the_cells_or_the_question(told: str) -> None:
