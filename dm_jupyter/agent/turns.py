@@ -286,11 +286,12 @@ def _grounded(trajectory: Trajectory, answer: str) -> tuple[Grounded, ...]:
     outputs = [describe(result, limit_chars=1_000_000) for _, result in shown]
     facts = {at: facts_block(result.facts) for at, result in shown}
     asked, profile = trajectory.task.question, trajectory.data_context.text
+    told = _told(trajectory)
     if trajectory.kind == "explain":  # it may be about earlier contents of the notebook
-        found = ground(answer, outputs, f"{asked}\n{profile}")
+        found = ground(answer, outputs, f"{asked}\n{profile}", told=told)
     else:
-        unshown = unshown_values(profile, asked, _told(trajectory))
-        found = ground(answer, outputs, asked, unshown)
+        unshown = unshown_values(profile, asked, told)
+        found = ground(answer, outputs, asked, unshown, [profile, *told])
     placed = (one if one.cell is None else replace(one, cell=shown[one.cell][0]) for one in found)
     return tuple(_told_by_a_fact(one, facts) for one in placed)
 

@@ -23,7 +23,7 @@ _PIECE_CHARS = 130
 _MOST_ROWS = 40
 """Rows of a table that count as a loop if they are equal, or equal blocks of rows."""
 _FIELDS = re.compile(r"[^,;\t|(){}=]*(?:[,;\t][^,;\t|(){}=]*){2,}")
-_NUMBERS = re.compile(r"(?=.*\d)[\d\s.,;:eE+\-()\[\]{}]*(?:nan|NaN|None|NA)?[\d\s.,;()\[\]{}]*")
+_NUMBERS = re.compile(r"(?=.*\d)[\d\s.,;:eE+\-()\[\]{}]*(?:(?:nan|NaN|None|NA)[\d\s.,;()\[\]{}]*)?")
 _FIELD_WORDS = 6
 
 

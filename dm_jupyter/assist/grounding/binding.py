@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from dm_jupyter.assist.grounding.blocks import TextBlock
 from dm_jupyter.assist.grounding.claims import (
@@ -27,7 +28,7 @@ from dm_jupyter.assist.grounding.faults import (
 )
 from dm_jupyter.assist.grounding.numbers import with_points
 from dm_jupyter.assist.grounding.outputs import Outputs, read_outputs
-from dm_jupyter.assist.grounding.pools import KnownPools, totals_of
+from dm_jupyter.assist.grounding.pools import KnownPools, is_average, totals_of
 from dm_jupyter.assist.grounding.rivals import contradiction, shown_label, wider_row, year_fault
 from dm_jupyter.assist.grounding.sizes import (
     FittingValue,
@@ -37,7 +38,7 @@ from dm_jupyter.assist.grounding.sizes import (
     stated_readings,
 )
 from dm_jupyter.assist.grounding.statements import Statement, statements
-from dm_jupyter.assist.grounding.words import Unit, content_words
+from dm_jupyter.assist.grounding.words import Unit, content_words, scales_named
 from dm_jupyter.core.grounded import Grounded, Verdict
 
 __all__ = ["ground", "unsupported_numbers"]
@@ -47,6 +48,8 @@ _SPECIFIC = 3
 _EXISTS = re.compile(r"\bthere (?:are|were|is|was)\s(?:only\s|just\s)?\Z", re.IGNORECASE)
 _MOST_SEARCHES = 100
 """Most numbers of an answer for which a derivation is searched."""
+_SCALE_CHARS = 100_000
+"""Characters of a text that are searched for the names of scales."""
 _MOST_LINES = 20
 """Blocks of lines that are compared with each other."""
 
@@ -89,6 +92,7 @@ def ground(
     outputs: Sequence[str],
     question: str = "",
     unshown: UnshownValues | None = None,
+    told: Sequence[str] = (),
 ) -> tuple[Grounded, ...]:
     """Return the verdict on each number that an answer states, in order.
 
@@ -103,8 +107,9 @@ def ground(
         question: the question.
         unshown: names of the data that no cell has shown, from `unshown_values`; their numbers are
             not supported.
+        told: other texts that may name the scale of values: the cells, the description of the data.
     """
-    binder = _Binder(read_outputs(outputs), question, unshown or {})
+    binder = _Binder(read_outputs(outputs), question, unshown or {}, told)
     found = binder.verdicts(with_points(answer))
     return tuple(replace(one, text=answer[one.start : one.end].strip()) for one in found)
 
@@ -122,8 +127,10 @@ def _others(known: list[KnownPools], statement: Statement) -> list[KnownPools]:
 class _Binder:
     """The search for the support of each number of an answer."""
 
-    def __init__(self, outputs: Outputs, question: str, unshown: UnshownValues) -> None:
-        self.outputs, self._question, self._unshown = outputs, question, unshown
+    def __init__(
+        self, outputs: Outputs, question: str, unshown: UnshownValues, told: Sequence[str]
+    ) -> None:
+        self.outputs, self._question, self._unshown, self._told = outputs, question, unshown, told
         self._index = Index(outputs)
         self._lines = [block for block in outputs.blocks if not block.is_table][:_MOST_LINES]
         self._totals = totals_of(outputs.blocks)
@@ -132,6 +139,17 @@ class _Binder:
             unit for block, cell in cells if (unit := block.unit(cell))
         )
         self._scales = frozenset(block.scale(cell) for block, cell in cells) - {1.0}
+        self._has_fraction = not all(cell.value.is_integer() for _, cell in cells)
+
+    @cached_property
+    def _named_scales(self) -> frozenset[int]:
+        """The powers of ten that anything names as a scale; only few answers need them."""
+        texts = (self._question, *self._told, *self.outputs.texts)
+        return frozenset().union(*(scales_named(text[:_SCALE_CHARS]) for text in texts))
+
+    def _is_scale_named(self, statement: Statement) -> bool:
+        exponent = statement.number.exponent
+        return exponent > 0 and exponent in self._named_scales
 
     def verdicts(self, answer: str) -> list[Grounded]:
         """Return the verdict on each number of an answer, in order."""
@@ -173,7 +191,9 @@ class _Binder:
         for statement, (verdict, held) in zip(said, first, strict=True):
             is_open = verdict is None or verdict.verdict is Verdict.MISMATCHED
             if held:
-                found.append(KnownPools(held.cell.value, held.cell.text, held.source, statement))
+                cell = held.cell
+                is_mean = held.block is not None and is_average(held.block, cell)
+                found.append(KnownPools(cell.value, cell.text, held.source, statement, is_mean))
             elif is_open and restates(statement, self._question):
                 found.append(_known_as_stated(statement, 0))
         return found
@@ -209,7 +229,9 @@ class _Binder:
 
     def _fits(self, statement: Statement) -> list[_Fit]:
         found = []
-        for reading in stated_readings(statement, self._units, self._scales):
+        is_named = self._is_scale_named(statement)
+        readings = stated_readings(statement, self._units, self._scales, is_scale_named=is_named)
+        for reading in readings:
             for held in self._index.fitting(reading):
                 why = misfit(held, statement)
                 if why is None:
@@ -299,7 +321,10 @@ class _Binder:
             return _verdict(statement, Verdict.DERIVED, counted[0], counted[1])
         if ranks(statement, blocks):
             return _verdict(statement, Verdict.RESTATED)
-        sizes = derived_windows(statement, self._units, self._scales)
+        may_be_unscaled = self._has_fraction or self._is_scale_named(statement)
+        sizes = derived_windows(
+            statement, self._units, self._scales, may_be_unscaled=may_be_unscaled
+        )
         if found := derivation(
             statement, blocks, others, sizes, self._totals, is_contested=is_contested
         ):

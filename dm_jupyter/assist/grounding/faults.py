@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.rivals import shown_label
@@ -33,6 +36,7 @@ _FALLING = re.compile(
     r"off|takes?|opposite|contract\w*|worse|lag\w*|trail\w*|slower|net outflow|outflow)\b|[-−]",
     re.IGNORECASE,
 )
+_AS_WRITTEN = frozenset(("plain", "unscaled", "fraction"))
 _FELL = re.compile(
     r"\b(?:fell|saved|dropped|declined|decreased|lost|shrank|reduced)\sby\s|\b(?:saved|lost)\b",
     re.I,
@@ -66,7 +70,7 @@ _TOTALS = frozenset(("sum", "all", "overall"))
 _MOST_ROWS = 1_000
 _VALUE = re.compile(r"(?<![\w'])'([A-Z][^'\n]{2,40})'(?!:|\w)")
 """A name among the values of a profile; the name of a column precedes a colon."""
-_MOST_VALUES, _SPELT_CHARS = 500, 100_000
+_MOST_VALUES, _MOST_SPELT = 500, 10_000
 _NAME = re.compile(r"(?<=[a-z0-9,;:] )[A-Z][a-z][\w'’-]+(?: [A-Z][a-z][\w'’-]+)*(?<!['’]s)")
 _YEAR = re.compile(r"(?<![\w.,-])(?:19|20)\d\d(?![\w,-]|\.\d)")
 _ENGLISH = re.compile(r"(?i)\b(?:the|of|what|how|which|who|when|did|does|are|were)\b")
@@ -78,6 +82,15 @@ _OF_TIME = re.compile(
 _BY_TIME = re.compile(
     r"month|week|quarter|season|strftime|day_name|day_?of_?year|resample|grouper|period|\b\d{4}-\d\d"
 )
+_TOKEN = re.compile(r"([^\W_]+)(\(?)")
+"""A word of a cell or an output, and the bracket of a function's call."""
+_INNER = re.compile(r"(?<=[a-z])(?=[A-Z])|\d+")
+"""Text within a word between the words that it consists of."""
+_STEM_CHARS = 5
+"""Letters by which a longer word is known: `german` and `germany`."""
+_ENDINGS = ("", "s", "es", "e", "i", "y", "d", "ed", "ing", "n", "an", "ian", "ish", "ese", "er",
+            "ern", "ans", "ians", "ers")  # fmt: skip
+"""Endings of a name's other forms; Nigeria is none of Niger."""
 _ENUMERATES = re.compile(r"[^.;]{0,40}?(?::|\bnamely\b|\bsuch as\b|\bincluding\b|[(])")
 """Text after a number that counts names: `3 species: Adelie, ...`."""
 
@@ -90,7 +103,7 @@ def sign_fault(held: FittingValue, statement: Statement) -> str:
         return ""
     if value > 0 and not is_minus and _has_fallen(held, statement):
         return f"it is {held.cell.text} there, and others are negative"
-    if is_minus == (value < 0) or value == 0 or held.reading.way not in ("plain", "fraction"):
+    if is_minus == (value < 0) or value == 0 or held.reading.way not in _AS_WRITTEN:
         return ""
     if is_minus or _FALLING.search(statement.sentence):
         return "" if _FALLING.search(statement.sentence.replace(stated.text, "")) else (
@@ -230,12 +243,12 @@ def unshown_values(profile: str, question: str, told: Iterable[str]) -> UnshownV
         question: the question.
         told: the names of the files, the cells, and their outputs.
     """
-    text = "\n".join(told).casefold()
-    names = dict.fromkeys(match[1] for match in _VALUE.finditer(profile))
-    asked = [name for name in _asked_names(question) if not _is_met(name, text)]
-    unknown = [name for name in names if not any(part in text for part in _parts(name))]
-    words = {name: frozenset(content_words(name)) for name in [*asked, *unknown][:_MOST_VALUES]}
-    return {name: own for name, own in words.items() if own}
+    words = _words_of(told)
+    names = dict.fromkeys(match[1] for match in _VALUE.finditer(_composed(profile)))
+    asked = [name for name in _asked_names(question) if not _is_met(name, words)]
+    unknown = [name for name in names if not any(words.has(part) for part in _parts(name))]
+    found = {name: frozenset(content_words(name)) for name in [*asked, *unknown][:_MOST_VALUES]}
+    return {name: own for name, own in found.items() if own}
 
 
 def unused_names(question: str, told: Iterable[str]) -> list[str]:
@@ -247,17 +260,18 @@ def unused_names(question: str, told: Iterable[str]) -> list[str]:
         question: the question.
         told: the names of the files, the cells, and their outputs.
     """
-    text = "\n".join(told).casefold()
+    words = _words_of(told)
     firsts = {name: name.split()[0] for name in _asked_names(question) if name[-1] not in "'’"}
     timeless = {
         name: first
         for name, first in firsts.items()
         if not (_YEAR.fullmatch(first) or _OF_TIME.fullmatch(first))
     }
-    return [name for name, first in timeless.items() if not _is_met(first, text)]
+    return [name for name, first in timeless.items() if not _is_met(first, words)]
 
 
 def _asked_names(question: str) -> Sequence[str]:
+    question = _composed(question)
     words, years = re.findall(r"\w+", question), _YEAR.findall(question)
     with_capital = sum(word[0].isupper() for word in words)
     if not _ENGLISH.search(question) or 2 * with_capital > len(words):
@@ -266,19 +280,67 @@ def _asked_names(question: str) -> Sequence[str]:
     return [*years, *named]
 
 
-def _is_met(name: str, text: str) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of cells and outputs, case-folded."""
+
+    text: str
+    every: Mapping[str, None]
+    """Each word once, in order."""
+    stems: frozenset[str]
+    """The first letters of each."""
+    called: frozenset[str]
+    """The names of functions."""
+
+    def has(self, part: str) -> bool:
+        """Whether a part of a name is one of them, in any form of it."""
+        return any(part + ending in self.every for ending in _ENDINGS)
+
+    def begins(self, part: str) -> bool:
+        """Whether one of them begins as a part of a name does, and may mean the same."""
+        if len(part) > _STEM_CHARS:
+            return part[:_STEM_CHARS] in self.stems
+        return self.has(part) or any(name.startswith(part) for name in self.called)
+
+
+def _words_of(told: Iterable[str]) -> _Words:
+    text = _composed("\n".join(told))
+    tokens = dict.fromkeys(_TOKEN.findall(text))
+    every = {
+        word.casefold(): None
+        for token, _ in tokens
+        for word in (token, *_INNER.split(token))
+        if word
+    }
+    called = frozenset(token.casefold() for token, bracket in tokens if bracket)
+    return _Words(text.casefold(), every, frozenset(word[:_STEM_CHARS] for word in every), called)
+
+
+def _is_met(name: str, words: _Words) -> bool:
     """Whether a cell contains a part of the name, another spelling of it, or a number for it."""
     if _OF_TIME.fullmatch(name):
-        return bool(_BY_TIME.search(text))
+        return bool(_BY_TIME.search(words.text))
+    if name.isdecimal():
+        return name in words.text
     parts = _parts(name)
-    if any(part[:5] in text for part in parts):
-        return True
-    known = set(re.findall(r"[^\W\d_]{3,40}", text[:_SPELT_CHARS]))
-    return any(get_close_matches(part, known, 1, 0.8) for part in parts)
+    return any(map(words.begins, [*parts, "".join(parts)])) or any(
+        get_close_matches(part, _as_long(part, words.every), 1, 0.8) for part in parts
+    )
+
+
+def _as_long(part: str, words: Iterable[str]) -> list[str]:
+    """Return the words that may be a part of a name with a letter more or less, or as many."""
+    sizes = range(max(3, len(part) - 1), len(part) + 2)
+    return [word for word in islice(words, _MOST_SPELT) if len(word) in sizes]
 
 
 def _parts(name: str) -> list[str]:
     return [part.casefold() for part in re.findall(r"[^\W_]{3,}", name)]
+
+
+def _composed(text: str) -> str:
+    """Return a text with each accented letter as one character."""
+    return unicodedata.normalize("NFC", text)
 
 
 def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:
@@ -286,6 +348,6 @@ def unshown_fault(statement: Statement, unshown: UnshownValues) -> str:
     if not unshown or _ENUMERATES.match(statement.after) or _ENUMERATES.match(statement.behind):
         return ""
     for name, words in unshown.items():
-        if words <= statement.near and name in statement.sentence:
+        if words <= statement.near and name in _composed(statement.sentence):
             return f"no cell selects or shows {name}"
     return ""

@@ -38,7 +38,7 @@ _NAMED = re.compile(r"\W*@(?P<head>[^\[\]]{1,60})\[(?P<value>[^\[\]]*)\]\s*$")
 RANGE = re.compile(r"(?<![\w.,])\d+(?:\s?[-–]\s?\d+|\+)(?![\w.]*\d)")
 _ASSIGNED = re.compile(r"(?<![^\s,;(])([^\W\d][\w.%/]*)\s?=\s?[$€£]?\Z")
 """Name before a value, as in `mean=3.1 sd=0.2`."""
-_PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s+")
+_PLAIN_WORDS = re.compile(r"\s+[^\W\d][\w ]*\s")
 _NO_NAMES = frozenset(("top", "first", "last", "n", "mean", "total", "count", "sum"))
 _HEADED = re.compile(r"([^:=]{1,60}):\s|(\S[^=:]{0,60}?)\s+\w+\s?=\s?[-+\d]")
 _OPENING, _CLOSING = frozenset("[({"), frozenset("])}")
@@ -239,7 +239,8 @@ def _split_numbers(number: StatedNumber) -> Iterator[StatedNumber]:
 def literal_of(line: str, source: int) -> TextBlock | None:
     """Parse a list, tuple or dictionary into labelled numbers; return `None` for other lines."""
     opened = re.search(r"[\[{(]", line)
-    if not opened or not re.search(r"[\]})]\W*$", line) or re.match(r"\W*@[^\[\]]+\[", line):
+    is_closed = not _CLOSING.isdisjoint(re.split(r"\w", line)[-1])
+    if not opened or not is_closed or re.match(r"\W*@[^\[\]]+\[", line):
         return None
     prefix = line[: opened.start()]
     if re.search(r"\d", prefix) or not re.search(r"(?:^|[:=]\s*|\w)$", prefix):
@@ -250,7 +251,7 @@ def literal_of(line: str, source: int) -> TextBlock | None:
     if (
         len(tokens) > 3
         and not re.search(r"['\"]", line)
-        and re.search(r"[A-Za-z]{3,} [A-Za-z]{2,}", line[opened.start() :])
+        and re.search(r"[A-Za-z]{3} [A-Za-z]{2}", line[opened.start() :])
     ):
         return None
     block = TextBlock(source, columns=[prefix.strip(" :=")], levels=1)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
+from unicodedata import normalize
 
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.lines import (
@@ -25,7 +26,7 @@ from dm_jupyter.assist.grounding.words import content_words
 
 __all__ = ["Outputs", "read_outputs"]
 
-_TABULAR = re.compile(r"\S(?: {2,}|\t)\s*\S|^\s+\S|\S {2,}$|^[^\s:]+ -\d")
+_TABULAR = re.compile(r"\S {2}|^\s+\S|^[^\s:]+ -\d")
 _FOOTER = re.compile(
     r"^(?:(?:Freq: [^,]*, )?(?:Name: (?P<name>.*?), )?(?:Length: (?P<length>\d+), )?"
     r"(?:Freq: [^,]*, )?dtype: \S.*|\[(?P<rows>\d+) rows x (?P<columns>\d+) columns\])\s*$"
@@ -42,7 +43,8 @@ _TYPES = re.compile(
 )
 """Types of columns, as printed in the cells below a table's head."""
 _NOTHING = re.compile(
-    r"\bEmpty DataFrame|\bSeries\(\[\]|^\s*(?:\[\]|\{\}|\(\))\s*$|\bno rows\b|\(0, \d+\)|^0 rows\b",
+    r"\bEmpty DataFrame|\bSeries\(\[\]|^[^\S\n]*(?:\[\]|\{\}|\(\))[^\S\n]*$|\bno rows\b|\(0, \d+\)"
+    r"|^0 rows\b",
     re.M | re.I,
 )
 _SKIPPED = re.compile(r"^(?:line: |\[… [\d,]+ |.*\bmemory usage\b|\s*[┌├└╞╭╰╒╘]|\s*\+[-=+]+\+\s*$)")
@@ -377,7 +379,10 @@ def _vocabulary(blocks: list[TextBlock]) -> Vocabulary:
             if len(alike) < _MOST_ALIKE:
                 alike[phrase] = None
         if re.search(r"\d", label) and number_of(label) is None and len(with_digits) < 300:
-            with_digits[label.lower()] = None
+            with_digits |= {
+                normalize("NFC", label.lower()): None,
+                normalize("NFD", label.lower()): None,
+            }
             with_digits |= dict.fromkeys(_QUANTITY.findall(label.lower()))
             with_digits |= dict.fromkeys([*RANGE.findall(label), *interval_spellings(label)])
     return Vocabulary(

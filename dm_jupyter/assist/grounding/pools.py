@@ -14,12 +14,13 @@ from itertools import combinations, pairwise
 from dm_jupyter.assist.grounding.blocks import NumberCell, TextBlock
 from dm_jupyter.assist.grounding.spans import columns_spanned, rows_spanned
 from dm_jupyter.assist.grounding.statements import Statement
-from dm_jupyter.assist.grounding.words import content_words
+from dm_jupyter.assist.grounding.words import DAYS, MONTH_NAMES, content_words
 
 __all__ = [
     "KnownPools",
     "NumberPool",
     "OutputValue",
+    "is_average",
     "kin_pools",
     "pools_of",
     "stated_pool",
@@ -31,6 +32,9 @@ _STATISTICS = frozenset(("count", "sum", "mean"))
 """Words of columns that also describe other columns."""
 _FIGURES = frozenset(("mean", "median", "std", "max", "min"))
 """Words of columns that are figures of one distribution."""
+_AVERAGES = frozenset(content_words("mean median rate share percentage"))
+"""Words of figures whose mean over several groups is not that of all."""
+_CALENDAR = frozenset((*MONTH_NAMES, *DAYS, "q1", "q2", "q3", "q4"))
 _MOST_PAIRS, _FEW, _MOST_ROWS = 40, 4, 400
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _POOL = 12
@@ -54,6 +58,8 @@ class KnownPools:
     text: str
     source: int
     statement: Statement
+    is_average: bool = False
+    """Whether its labels call it a mean, a rate or the like of a group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +78,8 @@ class NumberPool:
     """Whether they are one column of a table: shares are of their sum."""
     is_mixed: bool = False
     """Whether they are figures of one distribution, which nobody adds up."""
+    are_averages: bool = False
+    """Whether they are means, rates or the like of groups, which nobody averages."""
     is_told: bool = False
     """Whether the clause names the value that it is about."""
     ratios: tuple[tuple[OutputValue, OutputValue], ...] = ()
@@ -100,7 +108,22 @@ def stated_pool(stated: Sequence[KnownPools]) -> NumberPool:
         for pair in combinations(values, 2)
         if pair[0].text.endswith("%") == pair[1].text.endswith("%")
     ]
-    return NumberPool(tuple(held), tuple(pairs), named=tuple(held), is_stated=True)
+    return NumberPool(
+        tuple(held),
+        tuple(pairs),
+        named=tuple(held),
+        is_stated=True,
+        are_averages=any(one.is_average for one in stated[:_POOL]),
+    )
+
+
+def is_average(block: TextBlock, cell: NumberCell) -> bool:
+    """Return whether a value's labels call it a mean, a median, a rate or a share of a group.
+
+    Months and days are no groups, since they are about as long as each other.
+    """
+    is_dated = block.rows[cell.row][:4].isdecimal() or block.row_words(cell.row) & _CALENDAR
+    return bool(block.words(cell) & _AVERAGES) and not is_dated
 
 
 def kin_pools(statement: Statement, blocks: Sequence[TextBlock]) -> Iterator[NumberPool]:
@@ -163,7 +186,10 @@ def _span_pools(
         values = [_value(block, cell) for cell in cells if cell.row in rows]
         if len(values) == len(rows):
             sums.append(_sum_value(values))
-            yield NumberPool(tuple(values), (), tuple(values), named=tuple(values))
+            are_averages = all(is_average(block, cell) for cell in cells)
+            yield NumberPool(
+                tuple(values), (), tuple(values), tuple(values), are_averages=are_averages
+            )
     if sums:
         total = _sum_value([_value(block, cell) for cell in cells])
         pairs = tuple(combinations(sums, 2))
@@ -331,6 +357,7 @@ def _column_pool(
         is_mixed=is_mixed,
         is_column=block.is_table and bool(whole),
         is_ordered=is_ordered,
+        are_averages=all(is_average(block, cell) for cell in cells),
     )
 
 

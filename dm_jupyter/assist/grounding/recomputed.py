@@ -361,7 +361,9 @@ def whole(pool: NumberPool, claim: Claim) -> Derivation | None:
 
 def mean(pool: NumberPool, claim: Claim) -> Derivation | None:
     """Derive the mean of the named values, or of all."""
-    for values in () if pool.is_mixed else (pool.named, pool.whole, *pool.pairs):
+    for values in (
+        () if pool.is_mixed or pool.are_averages else (pool.named, pool.whole, *pool.pairs)
+    ):
         if len(values) > 1 and claim.fits.holds(sum(one.value for one in values) / len(values)):
             return Derivation(f"{_sum_of(values)} / {len(values)}", values[0].source)
     return None

@@ -30,6 +30,8 @@ _ALIKE = re.compile(
     r"\b(?:and|while|but)\s(?:[\w ]{1,40}['’]s?|that of [\w ]{1,40}?)\s(?:is\s|was\s)?\Z"
 )
 """Text before a number of the same measure as the last one: `the median of A is 3, and B's 4`."""
+_STATED = re.compile(r"(?:\b(?:of|is|was)|[:=])\s[$€£]?\**\Z")
+"""Text before a number of the measure that it names, where the clause may end: `a price of 3`."""
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -90,7 +92,8 @@ def _other_column(
     wide = near if block.is_square else statement.wide
     if _ALIKE.search(statement.before) and not content_words(statement.after[:30]):
         near = wide
-    own = block.words(cell)
+    own, is_decimal = block.words(cell), "." in cell.text
+    is_stated = _STATED.search(statement.before) and not content_words(statement.after[:30])
     noun = _noun_behind(statement)
     years = {word for word in statement.wide if word.isdecimal() and len(word) == _YEAR_DIGITS}
     owners = {
@@ -102,7 +105,8 @@ def _other_column(
         other = block.at(cell.row, column)
         if column == cell.column or other is None or held.reading.window.holds(other.value):
             continue
-        if ("." in cell.text) != ("." in other.text) or other.text in years:
+        is_alike = is_decimal == ("." in other.text)
+        if other.text in years or not (is_alike or (is_stated and not is_decimal)):
             continue
         theirs = block.column_words(column) - own
         if not theirs and block.column_words(column) < block.column_words(cell.column):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -31,6 +32,10 @@ _EXACT = 1e-9
 _MONEY = frozenset(("dollar", "euro", "sterling"))
 _AS_RATE = frozenset(content_words("inflation unemployment interest"))
 """Words of a label under which a small number may be a percentage already."""
+_FIGURES = frozenset(("mean", "median", "max", "min", "std"))
+"""Words of columns whose values are no shares of the data."""
+_OF_ALL = re.compile(r"\**\s?of\s(?:the\s|all\s)*(?:data(?:set)?|total|whole|sum)\b\W*\Z", re.I)
+_MOST_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +60,11 @@ class StatedReading:
 
     window: Window
     way: str
-    """The interpretation: `plain`, `fraction`, `percent`, `unit`, `scaled` or `assumed`.
+    """The interpretation: `plain`, `unscaled`, `fraction`, `percent`, `unit`, `scaled`, `assumed`.
 
-    With `fraction`, 45 % is 0.45; with `percent`, 0.45 is 45 %. With `assumed`, a value without
-    unit is read in a smaller unit than the stated one."""
+    With `unscaled`, 4.2 million is 4.2, although nothing names that scale. With `fraction`, 45 % is
+    0.45; with `percent`, 0.45 is 45 %. With `assumed`, a value without unit is read in a smaller
+    unit than the stated one."""
     unit: Unit | None = None
     """The unit that the value must have, for `unit`."""
     scale: float = 1.0
@@ -131,7 +137,7 @@ def window(statement: Statement, *, scaled: bool = True) -> Window:
 
 
 def stated_readings(
-    statement: Statement, units: frozenset[Unit], scales: frozenset[float] = frozenset()
+    statement: Statement, units: frozenset[Unit], scales: frozenset[float], *, is_scale_named: bool
 ) -> list[StatedReading]:
     """Return the interpretations of a number.
 
@@ -139,6 +145,7 @@ def stated_readings(
         statement: the number with its words.
         units: those that values of the outputs have.
         scales: the factors that labels of values name.
+        is_scale_named: whether anything names the scale of the number, if it has one.
     """
     number = statement.number
     plain = window(statement)
@@ -146,7 +153,8 @@ def stated_readings(
     if number.is_percentage:
         found.append(StatedReading(plain.scaled(0.01), "fraction"))
     elif number.exponent > 0:
-        found.append(StatedReading(window(statement, scaled=False), "plain"))
+        way = "plain" if is_scale_named else "unscaled"
+        found.append(StatedReading(window(statement, scaled=False), way))
     elif statement.unit is None and abs(number.value) <= 1 and number.decimals:
         found.append(StatedReading(plain.scaled(100.0), "percent"))
     if statement.unit and statement.unit[0] != "percent":
@@ -177,7 +185,7 @@ def _assumed(statement: Statement, units: frozenset[Unit]) -> tuple[float, ...]:
 
 
 def derived_windows(
-    statement: Statement, units: frozenset[Unit], scales: frozenset[float]
+    statement: Statement, units: frozenset[Unit], scales: frozenset[float], *, may_be_unscaled: bool
 ) -> list[Window]:
     """Return which derived results a number may represent, in the unit of the values.
 
@@ -185,9 +193,10 @@ def derived_windows(
         statement: the number with its words.
         units: those that values of the outputs have.
         scales: the factors that labels of values name.
+        may_be_unscaled: whether the values may be in millions if the number is.
     """
     found = [window(statement)]
-    if statement.number.exponent > 0:
+    if statement.number.exponent > 0 and may_be_unscaled:
         found.append(window(statement, scaled=False))
     if not statement.number.is_percentage:
         is_in_cents = any(held[0] == "cent" for held in units)
@@ -214,10 +223,12 @@ def misfit(held: FittingValue, statement: Statement) -> str | None:
         case "scaled":
             is_so = held.block and held.block.scale(held.cell) == held.reading.scale
             return "" if is_so else None
-    if statement.number.is_percentage and unit is not None and not is_percent:
+    is_of_other_kind = statement.number.is_percentage and unit is not None and not is_percent
+    is_unscaled = held.reading.way == "unscaled"
+    if is_of_other_kind or (is_unscaled and _is_whole(held.cell, held.block)):
         return None
     if statement.number.is_percentage:
-        why = _no_percentage(held, unit)
+        why = _no_percentage(held, statement, unit)
     elif is_percent and statement.number.exponent > 0:
         why = "a percentage"
     elif _has_other_scale(held, statement):
@@ -234,11 +245,35 @@ def _has_other_scale(held: FittingValue, statement: Statement) -> bool:
     return scale not in (1.0, 10.0**exponent)
 
 
-def _no_percentage(held: FittingValue, unit: Unit | None) -> str:
+def _is_whole(cell: NumberCell, block: TextBlock | None) -> bool:
+    """Whether a value is whole, as are all others of its column."""
+    column = block.column(cell.column) if block is not None and block.is_table else ()
+    return all(one.value.is_integer() for one in (cell, *column))
+
+
+def _no_percentage(held: FittingValue, statement: Statement, unit: Unit | None) -> str:
+    if unit is not None:
+        return ""
     words = held.block.words(held.cell) if held.block else frozenset()
-    if unit is None and 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
+    if 0 < abs(held.cell.value) < 1 and not words & _AS_RATE:
         return "a fraction and no percentage"
-    return ""
+    if held.block is None:
+        return ""
+    if held.block.column_words(held.cell.column) & _FIGURES and _OF_ALL.match(statement.after):
+        return "no share"
+    return "a count and no percentage" if _is_count(held, held.block) else ""
+
+
+def _is_count(held: FittingValue, block: TextBlock) -> bool:
+    """Whether a column counts rows, and a value of it is no percentage of them."""
+    column = block.column(held.cell.column)
+    sizes = [one.value for one in column if one.text.replace(",", "").isdecimal()]
+    if not block.is_table or not block.is_complete or not 1 < len(sizes) == len(column):
+        return False
+    has_name = "count" in block.column_words(held.cell.column)
+    is_counted = has_name or (block.index_name and max(sizes) > _MOST_PERCENT)
+    share = 100 * held.cell.value / (sum(sizes) or 1)
+    return bool(is_counted) and not held.reading.window.holds(share)
 
 
 def _other_unit(held: Unit | None, stated: Unit | None) -> str:

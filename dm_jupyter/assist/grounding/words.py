@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "Unit",
     "content_words",
     "scale_of_label",
+    "scales_named",
     "smaller_units",
     "unit_after",
     "unit_of_label",
@@ -193,6 +195,7 @@ def content_words(text: str, *, is_label: bool = False) -> tuple[str, ...]:
 @lru_cache(maxsize=8_192)
 def _content_words(text: str, is_label: bool) -> tuple[str, ...]:
     found: list[str] = []
+    text = unicodedata.normalize("NFC", text)  # `ö` may be `o` with a mark, which ends a word
     if is_label and text.strip().lower() == "m":
         return ("male",)
     text = _with_days(_with_quantiles(_HUMP.sub(" ", text), is_label=is_label))
@@ -315,12 +318,22 @@ _SCALED = re.compile(
 """Parts of a label that name the factor of its values."""
 _SCALES = {"m": 1e6, "mn": 1e6, "mi": 1e6, "ml": 1e6, "bn": 1e9, "bi": 1e9, "b": 1e9, "k": 1e3,
            "th": 1e3, "ts": 1e3}  # fmt: skip
+_SCALE_NAMED = re.compile(
+    r"(?<![^\W\d_])(?:(?P<e3>k(?:usd|eur|gbp|chf)|thousands?|tsd|tausend|(?<![\d.,])000s?)"
+    r"|(?P<e6>m(?:usd|eur|gbp|chf)|mn|mln|mio|million(?:s|en|es)?)"
+    r"|(?P<e9>bn|b(?:usd|eur|gbp|chf)|billions?|mrd|milliarden?)|(?P<e12>trn|trillions?))(?![^\W_])"
+    r"|(?:(?<=_)|[$€£]\s?)(?P<letter>[kmb])(?![^\W_])|\s\((?P<alone>[kmb])\)"
+    r"|(?<![\w.])1e(?P<power>3|6|9|12)(?!\d)"
+    r"|(?:[/*]\s?|div\(\s?)1(?P<zeros>(?:[_,]?000)+)(?![\d_])",
+    re.IGNORECASE,
+)
+"""Words, parts of names, and divisors by which a text names a scale."""
 _STEPS = frozenset((24, 60, 1000, 1024, 3600))
 _COMPOUND = 2
 _LASTING = frozenset(
     ["mean", "avg", "average", "median", "total", "delay", "time", "duration", "wait", "length"]
 )
-_BRACKETED = re.compile(r"[(\[]\s*([^()\[\]]{1,12})\s*[)\]]")
+_BRACKETED = re.compile(r"[(\[]\s*([^()\[\]\s][^()\[\]]{0,11})\s*[)\]]")
 
 
 def unit_after(text: str, start: int, end: int) -> Unit | None:
@@ -374,6 +387,24 @@ def scale_of_label(label: str) -> float:
     if not match or (match["short"] and _LONG & set(re.split(r"[_\s]+", label.lower()))):
         return 1.0
     return _SCALES[next(word for word in match.groups() if word).lower()[:2].rstrip()]
+
+
+def scales_named(text: str) -> frozenset[int]:
+    """Return the powers of ten that a text names as the scale of some values.
+
+    Args:
+        text: an output, a question, a cell, or the description of a file.
+    """
+    found = set[int]()
+    for match in _SCALE_NAMED.finditer(text):
+        name = match.lastgroup or ""
+        if name in ("letter", "alone"):
+            found.add({"k": 3, "m": 6, "b": 9}[match[name].lower()])
+        elif name == "zeros":
+            found.add(match[name].count("0"))
+        else:
+            found.add(int(match[name] if name == "power" else name[1:]))
+    return frozenset(found)
 
 
 def smaller_units(unit: Unit) -> tuple[float, ...]:

@@ -34,7 +34,7 @@ __all__ = [
 FILE_NAME = "memory.json"
 MOST_TOLD = 3
 """Most runs that a question's prompt describes."""
-_FIGURES = 6
+_FIGURES, _QUESTION_CHARS = 6, 200
 _MOST_CHARS = 200_000
 """Most characters of a run's code; of a run with more, nothing is kept."""
 
@@ -107,7 +107,7 @@ def before(
     told = [_run(*answered[0], chars // 2)]
     told += [_run(*one, chars // 2 // (MOST_TOLD - 1)) for one in answered[1:]]
     text = "\n\n".join(["Asked before in this notebook:", *reversed(told)])
-    changes = _changes([memory for _, memory in answered], now, cells)
+    changes = _changes(answered, now, cells)
     parts = [ContextPart("changes", "\n".join(["Since then:", *changes]))] if changes else []
     return (ContextPart("earlier", text), *parts)
 
@@ -140,27 +140,39 @@ def _run(summary: Summary, memory: Memory, chars: int) -> str:
     return f"{text}\nIts code:\n{shorten(code, room)}" if code and room > 100 else text
 
 
-def _changes(memories: Sequence[Memory], now: Memory, cells: Sequence[NotebookCell]) -> list[str]:
-    last = memories[0]
-    changes = []
-    if last.kernel and now.kernel != last.kernel:
-        changes.append(
-            "- The kernel was restarted: variables of these runs are gone, unless they are listed "
-            "as alive."
-        )
+def _changes(
+    runs: Sequence[tuple[Summary, Memory]], now: Memory, cells: Sequence[NotebookCell]
+) -> list[str]:
+    """Return what changed since the runs, a line or more each; the runs are newest first."""
+    memories = [memory for _, memory in reversed(runs)]
+    known = {name: state for memory in memories for name, state in memory.files.items()}
+    changes = _restarts(runs, now.kernel)
     changes += [
         f"- The file {posixpath.basename(name)} was changed: what was read of it before, into "
         "variables too, is out of date."
         for name, state in now.files.items()
-        if last.files.get(name, state) != state
+        if known.get(name, state) != state
     ]
-    written = {cell.id: cell.source for memory in reversed(memories) for cell in memory.cells}
+    written = {cell.id: cell.source for memory in memories for cell in memory.cells}
     for cell in cells:
         if cell.id in written and not _is_same(cell.source, written[cell.id]):
             source = shorten(without_secrets(cell.source.strip()), 600)
             ran = "" if cell.count is not None else " It has not been run since."
             changes.append(f"- The person edited a cell of these runs.{ran} It is now:\n{source}")
     return changes
+
+
+def _restarts(runs: Sequence[tuple[Summary, Memory]], kernel: str) -> list[str]:
+    """Return a line on the runs whose kernel is gone: on all of them, or on each."""
+    gone = [run for run, memory in runs if memory.kernel not in ("", kernel)]
+    rest = "are gone, unless they are listed as alive."
+    if len(gone) == len(runs):
+        return [f"- The kernel was restarted: variables of these runs {rest}"]
+    return [
+        f'- The kernel was restarted after "{shorten(run.question, _QUESTION_CHARS)}": variables '
+        f"of that run {rest}"
+        for run in reversed(gone)
+    ]
 
 
 def _is_same(shown: str, written: str) -> bool:

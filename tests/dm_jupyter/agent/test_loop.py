@@ -97,6 +97,15 @@ async def test_whose_number_it_is_goes_back_to_the_model() -> None:
     assert [(one.text, one.cell) for one in done.grounding] == [("3701", 0)]
 
 
+@pytest.mark.parametrize(("column", "doubted"), [("sales_musd", ()), ("sales", ("3 million",))])
+async def test_the_code_of_a_cell_may_name_the_scale_of_its_output(
+    column: str, doubted: tuple[str, ...]
+) -> None:
+    policy = ScriptedPolicy([f"print(df.{column}.sum())\n```", *["Sales are 3 million."] * 2])
+    done = await run(FREE, policy, ScriptedNotebook([printed("3")]), SETTINGS, ignore)
+    assert done.unsupported == doubted
+
+
 async def test_a_cell_that_only_comes_again_is_not_run_again() -> None:
     again = "There are 3 rows.\n```python\nprint(3)\n```"
     policy = ScriptedPolicy([CODE, again, again])

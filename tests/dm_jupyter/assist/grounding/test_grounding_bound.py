@@ -1,5 +1,8 @@
 """Numbers are bound to what they are about: rows, columns and units of the output they are from."""
 
+import unicodedata
+from typing import Literal
+
 import pandas as pd
 import pytest
 from hypothesis import given, settings
@@ -64,6 +67,16 @@ def test_a_number_is_bound_to_row_column_and_unit(answer: str, verdict: Verdict,
 def test_every_form_of_output_tells_whose_a_value_is(output: str) -> None:
     assert unsupported_numbers("Gentoo weigh 5076 g, Adelie 3701 g.", ["start", output]) == ()
     assert unsupported_numbers("Adelie weigh 5076 g.", ["start", output]) == ("5076",)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_an_accent_may_be_a_character_of_its_own(form: Literal["NFC", "NFD"]) -> None:
+    table = unicodedata.normalize(form, "stadt       n\nK\u00f6ln 2   5000\nBonn     3000\n")
+    for other in ("NFC", "NFD"):
+        answer = unicodedata.normalize(other, "K\u00f6ln 2 has {}.")
+        assert unsupported_numbers(answer.format(5000), [table]) == ()
+        found = ground(answer.format(3000), [table])[-1]
+        assert (found.is_doubtful, found.start) == (True, answer.index("{"))
 
 
 def test_numbers_of_a_list_belong_to_the_names_in_their_order() -> None:
@@ -193,6 +206,10 @@ def test_a_cell_quoted_with_its_row_and_column_is_supported(
         "a 5 kg, " * 20_000,
         "\n".join(f"same    {at}" for at in range(8_000)),
         "'" * 100_000,
+        "x" + " " * 100_000,
+        "\n" * 100_000,
+        ("[1" + "]" * 7_900 + "a)\n") * 40,
+        ("(1 a" + " " * 7_900 + "! 2\n") * 40,
         "1e999 -1e999 NaN inf",
     ],
 )

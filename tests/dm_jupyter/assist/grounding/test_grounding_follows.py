@@ -26,6 +26,12 @@ COMPANIES = pd.DataFrame(
 CHANNELS = "\n".join(
     map(str, [("web", 257, 43022.69), ("store", 113, 17840.82), ("phone", 30, 5982.82)])
 )
+SCORES = pd.DataFrame(
+    {"mean_score": [12.5, 17.0], "members": [40, 80]}, index=pd.Index(["A", "B"], name="group")
+)
+PRICES = pd.DataFrame({"item": ["pen", "book"], "price": [12.5, 17.0], "qty": [40, 80]})
+CHURNED = "churned\nNo     78\nYes    42\nName: count, dtype: int64"
+MONTHLY = pd.Series([12.5, 17.0], index=["May", "June"], name="mean_temp")
 WEEK = "Thu: 1297\nFri: 1620\nSat: 2043\nSun: 1710"
 QUANTILES = pd.Series([25.45, 74.3, 132.73, 240.1, 421.87], index=[0.05, 0.25, 0.5, 0.75, 0.95])
 STATIONS = pd.DataFrame({"no2": [float(at) for at in range(90)]})
@@ -64,6 +70,19 @@ CORRELATIONS = pd.DataFrame(
         ("Sales were $3, $4, and $5 million.", "2021 3000000\n2022 4000000\n2023 5000000"),
         ("Accuracy is 82.4 % (± 1.8).", "accuracy 0.824 sd 0.018"),
         ("F(2, 12) = 19.08.", "F = 19.081"),
+        ("35 % of the customers churned, 65 % did not.", CHURNED),
+        ("35 % of the customers churned.", CHURNED.replace("78", "65").replace("42", "35")),
+        ("42 customers churned, 42 % of them in May.", CHURNED + "\n\nshare in May: 42 %"),
+        ("North sold 42 million.", "in millions:\n\nNorth 42"),
+        ("North sold 42.5 million.", "North 42.5"),
+        ("Both sold 120 million.", "in Mio. Euro\n\nNorth 42\nSouth 78"),
+        ("The mean score of group A is 12.5, of 40 members.", str(SCORES)),
+        ("The pen has a price of 12.5 and 40 were sold.", str(PRICES)),
+        ("The price of the 40 pens is 12.5 each.", str(PRICES)),
+        ("The book has the higher price with 80 units sold.", str(PRICES)),
+        ("On average, the groups have 60 members.", str(SCORES)),
+        ("The mean of May and June is 14.75.", MONTHLY.to_string()),
+        ("The average price of pen and book is 14.75.", str(PRICES)),
     ],
 )  # fmt: skip
 def test_what_follows_is_not_doubted(answer: str, output: str) -> None:
@@ -88,6 +107,18 @@ def test_what_follows_is_not_doubted(answer: str, output: str) -> None:
         ("Sales grew by 11.4 %.", "change: -0.114", "11.4 %"),
         ("It rose from 19 to 40.", "a: 59\nb: 40", "19"),
         ("There are 90 rows and 7 columns.", "(90, 1)\na: 7", "7"),
+        ("42 % of the customers churned.", CHURNED, "42 %"),
+        ("The share of churned customers is 42 %.", CHURNED, "42 %"),
+        ("A is 12.5 % of the data.", str(SCORES), "12.5 %"),
+        ("Sales are 42 million.", "sales 42", "42 million"),
+        ("Sales are $42k.", "sales 42", "42k"),
+        ("Sales are 42 billion.", "sales in millions: 42", "42 billion"),
+        ("Both sold 120 million.", "North 42\nSouth 78", "120 million"),
+        ("Group A has a mean score of 40.", str(SCORES), "40"),
+        ("The price of the book is 80.", str(PRICES), "80"),
+        ("The overall mean is 14.75.", str(SCORES), "14.75"),
+        ("A has a mean of 12.5, B of 17.0, so the overall mean is 14.75.", str(SCORES), "14.75"),
+        ("On average, 15 % churned.", "churn rate A: 0.1\nchurn rate B: 0.2", "15 %"),
         ("Good stones weigh 0.81.", "cut,carat\nGood,0.85\nVery Good,0.81", "0.81"),
     ],
 )
@@ -218,3 +249,23 @@ def test_dictionaries_are_tables_however_they_are_broken() -> None:
 def test_a_number_is_told_as_it_is_written() -> None:
     (found,) = ground("Der Gewinn beträgt 61,4 Mio.", [str(COMPANIES)])
     assert (found.text, found.is_doubtful) == ("61,4 Mio", True)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "- 'revenue_musd': int, 12 distinct",
+        "- 'revenue (in millions)': int",
+        "Umsatz in Mio. EUR",
+        "print((df.revenue.sum() / 1e6).round())",
+        "df.revenue.sum() // 1_000_000",
+        "df.revenue.sum().div(1_000_000)",
+        "total_m = 42",
+        "revenue (m)",
+    ],
+)
+def test_a_scale_may_be_named_by_the_data_the_cells_or_the_question(told: str) -> None:
+    answer = "Sales are 42 million."
+    assert [one.is_doubtful for one in ground(answer, ["42"], told=[told])] == [False]
+    assert unsupported_numbers(answer, ["42"], told) == ()
+    assert unsupported_numbers("Sales are 42 billion.", ["42"], told) == ("42 billion",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dm_jupyter.assist.grounding import unused_names
+from dm_jupyter.assist.grounding import unshown_values, unused_names
 
 ISLAND = "How many penguins live on Deception Island?"
 
@@ -36,3 +36,41 @@ def test_a_name_whose_first_word_no_cell_uses_is_unused(told: str) -> None:
 )  # fmt: skip
 def test_other_names_are_not_called_unused(question: str, told: str) -> None:
     assert unused_names(question, [told]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Oman", "df[df.country == 'Romania'].people.sum()"),
+        ("Mali", "df[df.country == 'Somalia'].people.sum()"),
+        ("Niger", "df[df.country == 'Nigeria'].people.sum()"),
+        ("Austria", "df[df.country == 'Mali']"),
+    ],
+)
+def test_a_name_within_another_one_is_unused(name: str, told: str) -> None:
+    question = f"How many people live in {name} on average?"
+    assert unused_names(question, [told]) == [name]
+    assert list(unshown_values("", question, [told])) == [name]
+    assert list(unshown_values(f"- 'country': '{name}' (3)", "How many?", [told])) == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("Oman", "df[df.people == 'Omani']"),
+        ("Japan", "japanese = df[df.kind == 3]"),
+        ("Indian", "df.country.eq('India')"),
+        ("Germans", "df.land == 'Germany'"),
+        ("Oman", "rows_of_oman2 = 3"),
+        ("Gentoo", "nGentoo = 3"),
+        ("Tukey", "pairwise_tukeyhsd(a, b)"),
+        ("Mann-Whitney", "stats.mannwhitneyu(a, b)"),
+        ("McDonald", "df.firm == 'McDonald'"),
+        ("Z\u00fcrich", "df.city == 'Zu\u0308rich'"),
+        ("Zu\u0308rich", "df.city == 'Z\u00fcrich'"),
+    ],
+)
+def test_another_form_of_a_name_is_that_name(name: str, told: str) -> None:
+    question = f"How many people are there for {name} on average?"
+    assert unused_names(question, [told]) == []
+    assert unshown_values("", question, [told]) == {}

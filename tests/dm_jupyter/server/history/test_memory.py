@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from dm_jupyter.server.history.memory import Memory, before
+from dm_jupyter.server.history.summaries import Summary
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
 
@@ -105,6 +107,42 @@ async def test_nothing_is_said_to_have_changed_where_nothing_has(
         cells = [_cell(opened_source(panel, opened["cell_id"]), opened["cell_id"])]
         told = await _ask(panel, path, "And now?", files=["sales.csv"], cells=cells)
     assert "changes" not in told
+
+
+def _run(question: str, kernel: str, **files: str) -> tuple[Summary, Memory]:
+    summary = Summary(question, "n.ipynb", question, tuple(files), 1.0, "local", answer="7")
+    return summary, Memory(kernel=kernel, files=files)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "restarts"),
+    [
+        (("b", "b"), []),
+        (("a", "a"), ["variables of these runs are gone"]),
+        (("a", "b"), ['after "Sales?": variables of that run are gone']),
+        (("", "a"), ['after "Stock?": variables of that run are gone']),
+    ],
+)
+def test_each_run_is_compared_with_the_kernel_of_now(
+    kernels: tuple[str, str], restarts: list[str]
+) -> None:
+    earlier = [_run("Stock?", kernels[1]), _run("Sales?", kernels[0])]
+    told = "".join(part.text for part in before(earlier, Memory(kernel="b"), [], 4_000)[1:])
+    assert told.count("The kernel was restarted") == len(restarts)
+    assert all(words in told for words in restarts)
+
+
+@pytest.mark.parametrize(
+    ("sales", "of_next", "is_told"),
+    [("1", {}, True), ("2", {}, False), ("1", {"sales": "2"}, False), ("2", {"sales": "1"}, True)],
+)
+def test_a_file_is_compared_with_the_newest_run_that_knew_it(
+    sales: str, of_next: dict[str, str], is_told: bool
+) -> None:
+    earlier = [_run("Stock?", "", stock="1", **of_next), _run("Sales?", "", sales=sales)]
+    parts = before(earlier, Memory(files={"sales": "2", "stock": "1"}), [], 4_000)
+    assert ("The file sales was changed" in parts[-1].text) == is_told
+    assert "The file stock" not in parts[-1].text
 
 
 def opened_source(panel: Panel, cell_id: str) -> str:
