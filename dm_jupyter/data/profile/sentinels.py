@@ -19,6 +19,7 @@ from pandas.api import types
 from dm_jupyter.data.profile.cell_words import is_missing_word
 from dm_jupyter.data.profile.columns import column_name
 from dm_jupyter.data.profile.frame_steps import FrameStep, blank_numbers
+from dm_jupyter.data.profile.lexicon import name_words
 from dm_jupyter.data.profile.numbers import parse_number
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.suspicion import is_text
@@ -39,13 +40,13 @@ _TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
 """Letters among figures that mean something: a trace, a factor."""
 _SAMPLE = 20_000
 _CODES_OR_AMOUNTS = re.compile(
-    r"(?<![^\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"(?:[^\W_]{4,})?(id|zip|plz|nr|no|qty|tel)|[^\W_]*?"
+    r"(postal[^\W_]*|leitzahl|codes?|number|nummer|phone|account|konto|year|jahr"
     r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
-    r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
-    r"(?![^\W_])",
-    re.IGNORECASE,
+    r"|total|summe|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
 )
-"""Words in the names of columns in which nines are codes, prices or counts."""
+"""Words of columns in which nines are codes, prices or counts, alone or at the end of a compound.
+A short one ends a compound only after four letters: not in "acid" and "hotel"."""
 _COUNTS = frozenset(["number", "anzahl", "count", "counts", "population", "visits", "units"])
 """Those of what is never negative; a balance or a stock may be."""
 _NA = "NA"
@@ -151,7 +152,9 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
 
 
 def _codes_or_amounts(label: Any) -> set[str]:
-    return {found[1].lower() for found in _CODES_OR_AMOUNTS.finditer(column_name(label))}
+    words = name_words(column_name(label)).split()
+    found = filter(None, map(_CODES_OR_AMOUNTS.fullmatch, words))
+    return {match[1] or match[2] for match in found}
 
 
 def _is_one(frame: pd.DataFrame, label: Any) -> bool:
