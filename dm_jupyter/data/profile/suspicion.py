@@ -145,6 +145,11 @@ def _judge_column(found: Suspicions, position: int, name: str, texts: list[str])
             f"column {name!r} holds dates such as {_quoted(texts[:2])}: day first or month first "
             "can't be told from the values"
         )
+    elif kind is DateKind.SHORT_YEAR:
+        found.warnings.append(
+            f"column {name!r} holds dates such as {_quoted(texts[:2])}: the year may come first or "
+            "last; left as text, parse it with the format that you know to be right"
+        )
     if kind is not None and kind.note:
         found.notes[position] = kind.note
 
