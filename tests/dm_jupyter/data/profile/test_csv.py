@@ -251,6 +251,23 @@ def test_what_the_parts_show_needs_no_warning(tmp_path, monkeypatch, values, las
     assert "can't be told" not in said(profile)
 
 
+def test_the_order_of_sorted_dates_is_that_of_all_rows(tmp_path, monkeypatch):
+    days = pd.date_range("2024-01-01", periods=365)
+    rows = "".join(f"{day:%m/%d/%Y},{i}\n" for day in days for i in range(100))
+    column = profile_file(written(tmp_path, f"day,n\n{rows}")).tables[0].columns[0]
+    assert "month-first" in str(column.note)
+    rows = "".join(f"{day:%d.%m.%Y},{i}\n" for day in days[5:9] for i in range(9000))
+    path = written(tmp_path, f"day,n\n{rows}28.02.2024,1\n")
+    column = assert_load_code_agrees(path, monkeypatch).tables[0].columns[0]
+    assert (column.minimum, column.maximum) == ("2024-01-06", "2024-02-28")
+
+
+def test_numbers_that_are_dates_in_the_first_rows_alone_are_numbers(tmp_path):
+    numbers = [*range(20240101, 20240129)] * 1000 + [20249999]
+    path = written(tmp_path, "n\n" + "\n".join(map(str, numbers)))
+    assert profile_file(path).tables[0].columns[0].note is None
+
+
 def test_mojibake_is_told_and_kept(tmp_path):
     profile = profile_file(written(tmp_path, "city\nMünchen\n".encode().decode("latin-1")))
     assert "looks damaged" in said(profile)
