@@ -139,6 +139,8 @@ def layout_warnings(layout: CsvLayout, rows: RowScan, columns: Sequence[str]) ->
         columns: names of the columns as they are loaded.
     """
     warnings = [*rows.warnings(), *breaks_warning(layout.breaks)]
+    if remarks := layout.remark_count + rows.remark_count:
+        warnings.append(f"{remarks:,} lines of remarks (#) are left out")
     if not layout.has_header:
         warnings.append("the first row is data: the file has no header")
         return warnings

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
+from dm_jupyter.data.profile.cell_words import is_missing_word
 from dm_jupyter.data.profile.csv_dialect import (
     AlignedText,
     CsvDialect,
@@ -18,7 +20,7 @@ from dm_jupyter.data.profile.header_rows import FigureText
 from dm_jupyter.data.profile.numbers import PERCENT, parse_number
 from dm_jupyter.data.profile.table_layout import SheetBlock, find_blocks, text_breaks
 
-__all__ = ["BLANKS", "TABS", "CsvLayout", "figure_cells", "find_layout", "is_rule"]
+__all__ = ["BLANKS", "TABS", "CsvLayout", "Remarks", "figure_cells", "find_layout", "is_rule"]
 
 _NUMBER = re.compile(r"[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?")
 _DATE = re.compile(r"\d{1,4}([-/.])\d{1,2}\1\d{1,4}([T ]\d{1,2}:.*)?")
@@ -26,9 +28,41 @@ _LONGEST_FIGURE = 40
 _ALIGNED_AGREEMENT = 0.9
 _DIALECT_CHARS = 256 * 1024
 _SEARCHED_ROWS = 50_000
+_SAMPLE_ROWS, _SAMPLE_COLUMNS = 100, 50
+"""Rows and columns that show where figures are."""
 _RULE = re.compile(r"[\s\-=+:_|]*[-=_]{3}[\s\-=+:_|]*")
 BLANKS, TABS = r"\s+", r"\t+"
 """Separators of columns that runs of blanks or tabs separate."""
+
+
+@dataclass(frozen=True)
+class Remarks:
+    """What distinguishes remarks from records such as `#1001,5`, which begin with a hash sign too.
+
+    A record has figures where the others have them, and a remark has words.
+    """
+
+    above: int = 0
+    """Number of remarks above the header."""
+    width: int = 0
+    """Usual number of fields."""
+    figures: tuple[int, ...] = ()
+    """Positions of columns of figures."""
+
+    def include(self, row: Sequence[str]) -> bool:
+        """Return whether a row below the header is a remark."""
+        if not row or not row[0].startswith("#"):
+            return False
+        is_full = len(row) >= self.width
+        if is_full and not self.above:
+            return False
+        cells = [row[at].strip() for at in self.figures if at < len(row)]
+        are_figures = [_is_figure(cell) for cell in cells if cell and not is_missing_word(cell)]
+        if not all(are_figures):
+            return True
+        if self.figures:
+            return not (is_full or are_figures)
+        return not is_full or not row[0][1:2].strip()
 
 
 @dataclass(frozen=True)
@@ -68,8 +102,10 @@ class CsvLayout:
     """The last row of data, if the table is one of several."""
     colspecs: tuple[tuple[int, int | None], ...] = ()
     """Positions of the columns of an aligned text."""
-    has_comments: bool = False
-    """Whether lines that begin with `#` are above the header."""
+    remarks: Remarks = field(default_factory=Remarks)
+    """What distinguishes remarks from records."""
+    remark_count: int = 0
+    """Number of remarks among the dropped rows."""
     breaks: tuple[int, ...] = ()
     """Rows that may begin another table of texts."""
     fields: int = 0
@@ -125,10 +161,10 @@ def _layouts(
 ) -> tuple[CsvLayout, ...]:
     if len(rows) > _SEARCHED_ROWS:
         rows, is_whole = rows[:_SEARCHED_ROWS], False
-    comments = _leading_comments(rows)
-    width = max(map(len, rows[:50]), default=0)
+    remarks = _remarks(rows)
     # Lines that are not table rows are blank in the grid: comments, rules, the separator line.
-    is_left = [at < dialect.sep_lines or is_rule(row) or _is_comment(row, width, comments)
+    header = _first_row(rows, remarks)
+    is_left = [at < dialect.sep_lines or is_rule(row) or (at != header and remarks.include(row))
                for at, row in enumerate(rows)]  # fmt: skip
     # Without a separator a line is one cell, whatever characters are in it.
     most = None if dialect.agreement or dialect.separator == BLANKS else 1
@@ -143,7 +179,7 @@ def _layouts(
         blocks = (_only(blocks, _rectangle(grid)),)
     return tuple(
         replace(
-            _layout(rows, is_left, dialect, block, is_part=is_part),
+            _layout(rows, is_left, dialect, remarks, block, is_part=is_part),
             breaks=tuple(text_breaks(grid, block)),
         )
         for block in blocks
@@ -158,6 +194,7 @@ def _layout(
     rows: list[list[str]],
     is_left: list[bool],
     dialect: CsvDialect,
+    remarks: Remarks,
     block: SheetBlock,
     *,
     is_part: bool,
@@ -167,6 +204,7 @@ def _layout(
     kept = [at for at in range(header.end, len(rows)) if any(rows[at]) and not is_left[at]]
     data_start = kept[0] if kept else header.end
     above = [row for row, is_out in zip(rows[:start], is_left[:start], strict=True) if any(row)]
+    dropped = [at for at in range(start, data_start) if at not in header.rows and rows[at]]
     found = CsvLayout(
         separator=TABS if dialect.has_runs else dialect.separator,
         dialect=dialect,
@@ -179,8 +217,9 @@ def _layout(
         is_deep=header.is_deep,
         units=header.units,
         data_start=data_start,
-        dropped=tuple(at for at in range(start, data_start) if at not in header.rows and rows[at]),
-        has_comments=_leading_comments(rows) > 0,
+        dropped=tuple(dropped),
+        remarks=remarks,
+        remark_count=sum(remarks.include(rows[at]) for at in dropped),
     )
     if is_part:
         columns = (block.left, len(named) if block.right is None else block.right)
@@ -250,6 +289,7 @@ def _as_part(
         has_trailing_separator=False,
         names=found.names[left : left + len(header)] or (_own_names(header) if left else ()),
         dropped=(*found.dropped, *blank),
+        remark_count=found.remark_count + sum(found.remarks.include(rows[at]) for at in blank),
         row_count=len(body),
         last_row=body[-1] if body else found.data_start,
         columns=(left, left + len(header)) if is_cut else None,
@@ -322,6 +362,28 @@ def _rectangle(grid: list[list[str | None]]) -> list[list[str | None]]:
     return [[*row, *[None] * (width - len(row))] for row in grid]
 
 
+def _remarks(rows: list[list[str]]) -> Remarks:
+    """Return what distinguishes remarks from records in a text."""
+    above = _leading_comments(rows)
+    filled = [row for row in rows if any(row)][above:]
+    plain = [row for row in filled if not row[0].startswith("#")]
+    widths = Counter(len(row) for row in plain or filled if len(row) > 1)
+    width = max(widths, key=lambda size: (widths[size], size), default=1)
+    sample = plain[1:_SAMPLE_ROWS] or filled[1:_SAMPLE_ROWS]
+    columns = [[row[at].strip() for row in sample if at < len(row)]
+               for at in range(min(width, _SAMPLE_COLUMNS))]  # fmt: skip
+    figures = (
+        at for at, cells in enumerate(columns) if sum(map(_is_figure, cells)) > len(cells) / 2
+    )
+    return Remarks(above, width, tuple(figures))
+
+
+def _first_row(rows: list[list[str]], remarks: Remarks) -> int | None:
+    """Return the first row that is neither blank nor a remark above the header."""
+    filled = (at for at, row in enumerate(rows) if any(row))
+    return next(islice(filled, remarks.above, None), None)
+
+
 def _leading_comments(rows: list[list[str]]) -> int:
     """Return the number of remarks, lines with a hash sign, above the header."""
     filled = [row for row in rows if any(row)]
@@ -341,19 +403,6 @@ def _leading_comments(rows: list[list[str]]) -> int:
 def is_rule(row: Sequence[str]) -> bool:
     """Return whether a row only draws a line, such as the one below a header."""
     return bool(row) and _RULE.fullmatch(" ".join(row)) is not None
-
-
-def _is_comment(row: list[str], width: int, leading: int) -> bool:
-    """Return whether a row is a remark: it begins with a hash sign and is not a record.
-
-    Args:
-        row: the row to check.
-        width: fields of the widest of the first rows.
-        leading: remarks above the header.
-    """
-    if not row or not row[0].startswith("#"):
-        return False
-    return leading > 0 or len(row) == 1 < width
 
 
 def _is_aligned(text: str) -> bool:

@@ -58,15 +58,21 @@ class RowScan:
     repeated_headers: tuple[int, ...] = ()
     """Lines, counted from 0, that repeat the header, as in concatenated files."""
     remarks: tuple[int, ...] = ()
-    """Rows of data, counted as for `skiprows`, that are remarks with a hash sign."""
+    """Rows of data, counted as for `skiprows`, that are remarks with a hash sign.
+    The first ones, if there are many and no value contains a hash sign."""
+    remark_count: int = 0
+    """Number of all remarks."""
     empty_rows: tuple[int, ...] = ()
     """Rows that contain only separators, above the last row of data."""
     is_cut: bool = False
     """Whether something is below the last row of data."""
-    has_more_remarks: bool = False
-    """Whether there are more remarks than are listed here."""
     unnamed_empty: int = 0
     """Number of empty rows, if there are too many to list."""
+
+    @property
+    def has_more_remarks(self) -> bool:
+        """Whether there are more remarks than are listed here."""
+        return self.remark_count > len(self.remarks)
 
     @property
     def left_out(self) -> list[int]:
@@ -96,9 +102,6 @@ class RowScan:
             texts.append(
                 f"only the first {self.row_count:,} rows were checked for lines that don't fit"
             )
-        if self.remarks:
-            more = "at least " if self.has_more_remarks else ""
-            texts.append(f"{more}{len(self.remarks):,} lines of remarks (#) are left out")
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
         return texts
@@ -188,6 +191,7 @@ class _Walk:
         self.repeats: list[int] = []
         self.remarks: list[int] = []
         self.empty_rows: list[int] = []
+        self.has_hash = False
         self.last_row = 0
         self._lines_read = self._rows_read = 0
         self._header: list[str] = []
@@ -200,6 +204,7 @@ class _Walk:
         header = [cell.encode("utf-8", "replace").decode("latin-1") for cell in layout.header]
         may_repeat = layout.has_header and any(cell.strip()[:1].isalpha() for cell in header)
         self._header = header if may_repeat else []
+        self.has_hash = any("#" in cell for cell in header)
         separator = layout.separator.encode()
         again = separator.join(cell.encode("latin-1") for cell in self._header)
         quote, lines = layout.dialect.quote.encode(), _Lines(blocks)
@@ -242,9 +247,10 @@ class _Walk:
         if self._header and row == self._header and line == self._rows_read:
             self.repeats.append(at)
             return
-        if row and row[0].startswith("#") and (layout.has_comments or len(row) < self.expected):
+        if layout.remarks.include(row):
             self.remarks.append(at)
             return
+        self.has_hash = self.has_hash or any("#" in cell for cell in row)
         if row and self.expected > 1 and (is_rule(row) or not any(map(str.strip, row))):
             if len(row) > 1 or row[0].strip():
                 self.empty_rows.append(at)
@@ -273,6 +279,7 @@ class _Walk:
         bare = lengths - (content[np.maximum(ends - 1, 0)] == 13)
         if bool(np.any(is_row & (widths > 1) & (widths == bare + 1))):
             return False
+        self.has_hash = self.has_hash or b"#" in block
         for width, count in zip(*np.unique(widths[is_row], return_counts=True), strict=True):
             self._note(int(width), int(count))
         for misfit in np.flatnonzero(is_row & (widths != self.expected)).tolist():
@@ -323,10 +330,11 @@ class _Walk:
             len(footer),
             _text(next(filter(None, footer[0][1]))) if footer else "",
             tuple(self.repeats[:_REPEATS]),
-            tuple(self.remarks[:_REPEATS]),
+            # To list all of many makes a long load line, but pandas would cut values at the sign.
+            tuple(self.remarks if self.has_hash else self.remarks[:_REPEATS]),
+            len(self.remarks),
             tuple(inside) if len(inside) <= _REPEATS else (),
             is_cut=bool(footer) or len(inside) < len(self.empty_rows),
-            has_more_remarks=len(self.remarks) > _REPEATS,
             unnamed_empty=len(inside) if len(inside) > _REPEATS else 0,
         )
 

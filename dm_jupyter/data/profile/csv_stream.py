@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,7 +22,7 @@ from dm_jupyter.data.profile.number_inference import NumberKind
 from dm_jupyter.data.profile.number_plan import NumberPlan
 from dm_jupyter.data.profile.number_stream import NumberStream
 from dm_jupyter.data.profile.read_call import ReadCall
-from dm_jupyter.data.profile.sentinels import Sentinels
+from dm_jupyter.data.profile.sentinels import Sentinel, Sentinels
 from dm_jupyter.data.profile.source import Source
 from dm_jupyter.data.profile.table_pass import Deadline, TablePass
 
@@ -105,7 +106,8 @@ def streamed_table(
         plan = plan.without_steps("not every value was seen")
         found.sentinels = found.sentinels.without_steps()
     first = f"in the first {start.count:,} rows"
-    found.warnings += [f"{words} ({first})" for words in found.sentinels.warnings]
+    read, left = replace(found.sentinels, named=()), replace(found.sentinels, sure=())
+    found.warnings += [*read.warnings, *(f"{words} ({first})" for words in left.warnings)]
     return found.seen.table(
         source.name,
         found.call.source(source.name),
@@ -180,10 +182,9 @@ class _Found:
         call = with_text(self.call.with_arguments(dtype=kept or None), texts)
         converted = [one.label for one in plan.converted]
         changed = list(dict.fromkeys([*codes, *plain, *converted, *self.sentinels.labels]))
-        again = (
-            self.sentinels.finish(plan.finish(piece)) for piece in self._columns(call, changed)
-        )
-        if changed and not self.seen.retake(again, self.settings.deadline):
+        before = list(self.seen.facts.columns)
+        if changed and not self._retaken(call, plan, changed):
+            self.seen.facts.columns = before
             plan = plan.without_steps("there was no time to check every value")
             self.sentinels = self.sentinels.without_steps()
             self.warnings += [_unchecked_warning(codes)] if codes else []
@@ -196,6 +197,33 @@ class _Found:
         if day_first:
             self._date(day_first)
         return plan
+
+    def _retaken(self, call: ReadCall, plan: NumberPlan, changed: list[Any]) -> bool:
+        """Read columns again as they will be loaded; return whether there was time for it.
+
+        A value that seemed to mean missing in the first rows stays where it is like later ones.
+        """
+        counts = Counter[Sentinel]()
+
+        def loaded() -> Iterator[pd.DataFrame]:
+            for piece in self._columns(call, changed):
+                numbers = plan.finish(piece)
+                counts.update(self.sentinels.counts(numbers))
+                yield self.sentinels.finish(numbers)
+
+        if not self.seen.retake(loaded(), self.settings.deadline):
+            return False
+        facts = self.seen.facts
+        columns = {
+            label: each.profile()
+            for label, each in zip(facts.labels, facts.columns, strict=False)
+            if label in self.sentinels.labels
+        }
+        known = self.sentinels
+        self.sentinels = known.checked(columns, facts.rows, counts)
+        kept = [label for label in known.labels if label not in self.sentinels.labels]
+        again = (plan.finish(piece)[kept] for piece in self._columns(call, changed))
+        return not kept or self.seen.retake(again, self.settings.deadline)
 
     def _date(self, names: list[str]) -> None:
         """Make the call parse day-first dates, if every value of the columns parses."""

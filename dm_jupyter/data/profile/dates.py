@@ -78,6 +78,8 @@ _COMPACT = re.compile(r"(\d{4})(\d\d)(\d\d)(?:[T _-]?(\d\d)(\d\d)(\d\d)?(?:\.\d+
 _YEARS = range(1850, 2101)
 _LEAST_MONTHS = 5
 _FAR_YEARS = 25
+_YEARS_TO_COME = 30
+"""Two digits from here on are a day: as a year they are in the future."""
 _FIRST_DAYS = frozenset(
     [date(1, 1, 1), date(1753, 1, 1), date(1899, 12, 30), date(1899, 12, 31), date(1900, 1, 1),
      date(1900, 12, 31), date(1901, 1, 1), date(1970, 1, 1), date(2099, 12, 31)]
@@ -96,6 +98,7 @@ class DateKind(Enum):
     NAMED = "dates as text"
     COMPACT = "dates as text without signs between (YYYYMMDD)"
     AMBIGUOUS = "ambiguous dates as text"
+    SHORT_YEAR = "dates as text with the year in two digits, first or last"
     MIXED = "mixed date formats as text"
 
     @property
@@ -167,18 +170,28 @@ def _form(text: str) -> str | None:
 
 
 def _order(matches: list[re.Match[str]]) -> DateKind:
-    firsts = {int(match[1]) for match in matches}
-    seconds = {int(match[3]) for match in matches}
+    firsts, seconds, lasts = ({int(match[at]) for match in matches} for at in (1, 3, 4))
     is_day_first, is_month_first = max(firsts) > 12, max(seconds) > 12
     if is_day_first and is_month_first:
         return DateKind.MIXED
+    if not is_month_first and _may_lead(firsts, lasts):
+        return DateKind.SHORT_YEAR
     if not is_day_first and not is_month_first:
         # A series of months is dated on one day: the part that never changes is the day.
-        is_day_first = firsts == {1} and len(seconds) > 2
-        is_month_first = seconds == {1} and len(firsts) > 2
+        # Within one year it may be the month of a series of days; with points only a day is first.
+        is_long = len(lasts) > 1
+        has_points = all(match[2] == "." for match in matches)
+        is_day_first = firsts == {1} and len(seconds) > 2 and (is_long or has_points)
+        is_month_first = seconds == {1} and len(firsts) > 2 and is_long
     if is_day_first:
         return DateKind.DAY_FIRST
     return DateKind.MONTH_FIRST if is_month_first else DateKind.AMBIGUOUS
+
+
+def _may_lead(firsts: set[int], lasts: set[int]) -> bool:
+    """Return whether the first part may be the year: few years, and last parts as of days."""
+    are_days = min(lasts) > 0 and max(lasts) <= 31
+    return are_days and max(firsts) < _YEARS_TO_COME and len(firsts) < len(lasts)
 
 
 def written_date(text: str) -> date | None:

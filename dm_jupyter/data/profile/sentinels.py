@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -19,11 +19,13 @@ from pandas.api import types
 from dm_jupyter.data.profile.cell_words import is_missing_word
 from dm_jupyter.data.profile.columns import column_name
 from dm_jupyter.data.profile.frame_steps import FrameStep, blank_numbers
+from dm_jupyter.data.profile.lexicon import name_words
+from dm_jupyter.data.profile.model import ColumnProfile
 from dm_jupyter.data.profile.numbers import parse_number
 from dm_jupyter.data.profile.read_call import ReadCall
 from dm_jupyter.data.profile.suspicion import is_text
 
-__all__ = ["Sentinels", "shared_marks", "with_na_codes", "with_sentinels"]
+__all__ = ["Sentinel", "Sentinels", "shared_marks", "with_na_codes", "with_sentinels"]
 
 _SIGNS = (99, 999, 9999, 99999, 999999, 99.9, 999.9, 9999.9, 888, 8888)
 _NUMBERS = frozenset([*_SIGNS, *(-sign for sign in _SIGNS), -99.99, -999.99])
@@ -39,13 +41,13 @@ _TRACES = frozenset(["t", "tr", "k", "m", "g", "b"])
 """Letters among figures that mean something: a trace, a factor."""
 _SAMPLE = 20_000
 _CODES_OR_AMOUNTS = re.compile(
-    r"(?<![^\W_])(id|zip|plz|postal\w*|postcode|codes?|nr|no|number|phone|tel|account|konto|year|jahr"
+    r"(?:[^\W_]{4,})?(id|zip|plz|nr|no|qty|tel)|[^\W_]*?"
+    r"(postal[^\W_]*|leitzahl|codes?|number|nummer|phone|account|konto|year|jahr"
     r"|prices?|preise?|costs?|kosten|amounts?|betrag|umsatz|revenue|sales|salary|lohn|balance|saldo"
-    r"|total|summe|qty|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
-    r"(?![^\W_])",
-    re.IGNORECASE,
+    r"|total|summe|quantity|stock|menge|bestand|units|anzahl|counts?|population|visits)"
 )
-"""Words in the names of columns in which nines are codes, prices or counts."""
+"""Words of columns in which nines are codes, prices or counts, alone or at the end of a compound.
+A short one ends a compound only after four letters: not in "acid" and "hotel"."""
 _COUNTS = frozenset(["number", "anzahl", "count", "counts", "population", "visits", "units"])
 """Those of what is never negative; a balance or a stock may be."""
 _NA = "NA"
@@ -72,37 +74,8 @@ _MANY_CODES = 12
 """Number of codes from which countries are recognised without the column's name."""
 
 
-@dataclass
-class Sentinels:
-    """Values that mean missing in a frame's columns of numbers."""
-
-    steps: tuple[FrameStep, ...] = ()
-    labels: list[Any] = field(default_factory=list)
-    """Labels of the columns that the steps change."""
-    read: str = ""
-    """What the steps make missing, in words."""
-    left: str = ""
-    """What may mean missing and stays, in words."""
-
-    @property
-    def warnings(self) -> list[str]:
-        """The warnings about both."""
-        told = {"read as missing": self.read, "may stand for missing, left as numbers": self.left}
-        return [f"{what}: {words}" for what, words in told.items() if words]
-
-    def without_steps(self) -> Sentinels:
-        """Return the same findings, without making anything missing."""
-        return Sentinels(left=", ".join(filter(None, (self.read, self.left))))
-
-    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame after all steps."""
-        for step in self.steps:
-            frame = step.run(frame)
-        return frame
-
-
 @dataclass(frozen=True)
-class _Found:
+class Sentinel:
     """A value that may mean missing in one column."""
 
     label: Any
@@ -111,6 +84,74 @@ class _Found:
     is_far: bool
     is_alone_negative: bool
     """Whether it is -999 or less, and no other value is negative."""
+
+    @property
+    def is_typical(self) -> bool:
+        """Whether it is as far from the other values as no value of such a column is."""
+        possible = _COUNTS if self.is_alone_negative else frozenset()
+        return self.is_far and _codes_or_amounts(self.label) <= possible
+
+
+@dataclass(frozen=True)
+class Sentinels:
+    """Values that mean missing in a frame's columns of numbers."""
+
+    sure: tuple[Sentinel, ...] = ()
+    """Those that the steps make missing."""
+    named: tuple[Sentinel, ...] = ()
+    """Those that may mean missing and stay."""
+
+    @property
+    def labels(self) -> list[Any]:
+        """Labels of the columns that the steps change."""
+        return list(dict.fromkeys(one.label for one in self.sure))
+
+    @property
+    def steps(self) -> tuple[FrameStep, ...]:
+        """The steps that make sentinels missing."""
+        groups: dict[tuple[float, ...], list[Any]] = {}
+        for label in self.labels:
+            values = tuple(sorted(one.value for one in self.sure if one.label == label))
+            groups.setdefault(values, []).append(label)
+        return tuple(blank_numbers(labels, values) for values, labels in groups.items())
+
+    @property
+    def warnings(self) -> list[str]:
+        """The warnings about both."""
+        told = {
+            "read as missing": self.sure,
+            "may stand for missing, left as numbers": self.named,
+        }
+        return [f"{what}: {_listed(found)}" for what, found in told.items() if found]
+
+    def without_steps(self) -> Sentinels:
+        """Return the same findings, without making anything missing."""
+        return Sentinels(named=(*self.sure, *self.named))
+
+    def finish(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the frame after all steps."""
+        for step in self.steps:
+            frame = step.run(frame)
+        return frame
+
+    def counts(self, frame: pd.DataFrame) -> Counter[Sentinel]:
+        """Return the number of rows of a frame with each value that the steps make missing."""
+        return Counter({one: int((frame[one.label] == one.value).sum()) for one in self.sure})
+
+    def checked(
+        self, columns: Mapping[Any, ColumnProfile], rows: int, counts: Mapping[Sentinel, int]
+    ) -> Sentinels:
+        """Return the same findings, without steps for columns in which one is like other values.
+
+        Args:
+            columns: profiles of the columns after all steps, by label.
+            rows: rows of the table.
+            counts: number of rows with each value.
+        """
+        again = {one: _again(one, columns[one.label], rows, counts) for one in self.sure}
+        refuted = {one.label for one, found in again.items() if not (found and found.is_typical)}
+        kept = tuple(found for one, found in again.items() if found and one.label not in refuted)
+        return Sentinels(kept, (*self.named, *(one for one in self.sure if one.label in refuted)))
 
 
 def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) -> Sentinels:
@@ -123,42 +164,30 @@ def with_sentinels(frame: pd.DataFrame, positions: Sequence[int] | None = None) 
         frame: the frame as loaded.
         positions: positions of the columns to check; `None` for all.
     """
-    found: list[_Found] = []
+    found: list[Sentinel] = []
     places = range(min(_MOST_COLUMNS, frame.shape[1])) if positions is None else positions
     for place in places:
         found += _in_column(frame.columns[place], frame.iloc[:, place])
     times = Counter[float]()
     for one in found:
         times[abs(one.value)] += one.count if one.is_far else 0
-    sure = [one for one in found if one.is_far and times[abs(one.value)] > 1]
-    sure = [
-        one
-        for one in sure
-        if _codes_or_amounts(one.label) <= (_COUNTS if one.is_alone_negative else frozenset())
-    ]
+    sure = [one for one in found if one.is_typical and times[abs(one.value)] > 1]
+    unique = tuple(one for one in sure if _is_one(frame, one.label))
     named = [one for one in found if one not in sure and (one.is_far or one.value < 0)]
-    result = Sentinels()
-    unique = [one for one in sure if _is_one(frame, one.label)]
-    groups: dict[tuple[float, ...], list[Any]] = {}
-    result.labels = list(dict.fromkeys(one.label for one in unique))
-    for label in result.labels:
-        values = tuple(sorted(one.value for one in unique if one.label == label))
-        groups.setdefault(values, []).append(label)
-    result.steps = tuple(blank_numbers(labels, values) for values, labels in groups.items())
-    result.read = _listed(unique)
-    result.left = _listed([*named, *(one for one in sure if one not in unique)])
-    return result
+    return Sentinels(unique, (*named, *(one for one in sure if one not in unique)))
 
 
 def _codes_or_amounts(label: Any) -> set[str]:
-    return {found[1].lower() for found in _CODES_OR_AMOUNTS.finditer(column_name(label))}
+    words = name_words(column_name(label)).split()
+    found = filter(None, map(_CODES_OR_AMOUNTS.fullmatch, words))
+    return {match[1] or match[2] for match in found}
 
 
 def _is_one(frame: pd.DataFrame, label: Any) -> bool:
     return isinstance(label, (str, int)) and int((frame.columns == label).sum()) == 1
 
 
-def _listed(found: Sequence[_Found]) -> str:
+def _listed(found: Sequence[Sentinel]) -> str:
     shown = [
         f"{one.value:g} in {column_name(one.label)!r} ({one.count:,})" for one in found[:_LISTED]
     ]
@@ -166,7 +195,7 @@ def _listed(found: Sequence[_Found]) -> str:
     return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
+def _in_column(label: Any, values: pd.Series[Any]) -> list[Sentinel]:
     """Return the candidates of a column: at most one of each sign."""
     if not types.is_numeric_dtype(values.dtype) or types.is_bool_dtype(values.dtype):
         return []
@@ -175,7 +204,7 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
     if not bool(is_known.any()):
         return []
     counts = present[is_known].value_counts()
-    found: list[_Found] = []
+    found: list[Sentinel] = []
     for value, count in sorted(counts.items(), key=lambda pair: -abs(float(str(pair[0])))):
         number = float(str(value))
         others = [float(str(known)) for known in counts.index if abs(float(str(known))) >= 99]
@@ -184,11 +213,29 @@ def _in_column(label: Any, values: pd.Series[Any]) -> list[_Found]:
         least = _LEAST_REST if number < 0 else _LEAST_BELOW
         if len(rest) < least or int(count) > _MOST_SHARE * len(present):
             continue
-        is_far = _is_far(number, float(rest.min()), float(rest.max()))
-        if is_far or (number <= -99 and float(rest.min()) >= 0):
-            is_alone = number <= -999 and float(rest.min()) >= 0
-            found.append(_Found(label, number, int(count), is_far, is_alone))
+        one = _among(label, number, int(count), float(rest.min()), float(rest.max()))
+        if one.is_far or (number <= -99 and float(rest.min()) >= 0):
+            found.append(one)
     return found
+
+
+def _among(label: Any, value: float, count: int, low: float, high: float) -> Sentinel:
+    """Return a candidate in a column whose other values are in a range."""
+    is_far = _is_far(value, low, high)
+    return Sentinel(label, value, count, is_far, value <= -999 and low >= 0)
+
+
+def _again(
+    one: Sentinel, column: ColumnProfile, rows: int, counts: Mapping[Sentinel, int]
+) -> Sentinel | None:
+    """Return a sentinel among all values of its column; `None` if these are no figures or few."""
+    low, high = column.minimum, column.maximum
+    if not isinstance(low, (int, float)) or not isinstance(high, (int, float)):
+        return None
+    blanked = sum(counts[other] for other in counts if other.label == one.label)
+    if counts[one] > _MOST_SHARE * (rows - (column.missing or 0) + blanked):
+        return None
+    return _among(one.label, one.value, counts[one], float(low), float(high))
 
 
 def _is_far(value: float, low: float, high: float) -> bool:

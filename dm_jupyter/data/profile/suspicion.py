@@ -68,7 +68,7 @@ def suspicions_of(
             continue
         texts = _distinct_texts(values)
         _judge_column(found, position, column_name(label), texts)
-        damaged += _mojibake_example(column_name(label), texts)
+        damaged += _mojibake_example(column_name(label), _spread(texts))
     if damaged:
         found.warnings.append(
             f"text looks damaged (UTF-8 once decoded as latin-1): {_listed(damaged)}; left as it is"
@@ -82,13 +82,26 @@ def is_text(values: pd.Series[Any]) -> bool:
     return bool(types.is_object_dtype(values.dtype) or types.is_string_dtype(values.dtype))
 
 
+def _distinct(values: pd.Series[Any]) -> list[Any]:
+    """Return up to 20,000 distinct values of a column, from all over it."""
+    present = values.dropna()
+    try:
+        return _spread(present.unique().tolist(), _LOOKED_AT)
+    except TypeError:  # lists and dictionaries have no hash
+        return present.head(_LOOKED_AT).tolist()
+
+
 def _distinct_texts(values: pd.Series[Any]) -> list[str]:
     """Return distinct text values without the words people write for "missing"."""
     texts = dict.fromkeys(
-        value.strip()[:200] for value in values.dropna().head(_LOOKED_AT) if isinstance(value, str)
+        value.strip()[:200] for value in _distinct(values) if isinstance(value, str)
     )
-    kept = [text for text in texts if text.casefold() not in MISSING_WORDS]
-    return kept[:_CHECKED_VALUES]
+    return [text for text in texts if text.casefold() not in MISSING_WORDS]
+
+
+def _spread(values: list[Any], most: int = _CHECKED_VALUES) -> list[Any]:
+    """Return all values if they are few, else some of them at equal distances."""
+    return values[:: -(-len(values) // most) or 1]
 
 
 def _judge_figures(
@@ -104,17 +117,21 @@ def _judge_figures(
         counted: its distinct values, in that case.
     """
     if types.is_datetime64_any_dtype(values.dtype):
-        days = values.dropna().head(_LOOKED_AT).dt.strftime("%Y-%m-%d").unique().tolist()
-        _tell_far(found, name, days)
+        days = values.dropna().dt.normalize().drop_duplicates().dt.strftime("%Y-%m-%d")
+        _tell_far(found, name, days.tolist())
         return
-    numbers = list(counted)[:_CHECKED_VALUES]
+    numbers = list(counted)
     if types.is_numeric_dtype(values.dtype) and not types.is_bool_dtype(values.dtype):
-        numbers = numbers or values.dropna().head(_LOOKED_AT).unique().tolist()[:_CHECKED_VALUES]
-    is_real = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
-    if is_real and (form := compact_form(numbers)):
+        numbers = numbers or _distinct(values)
+    if _compact(_spread(numbers)) and (form := _compact(numbers)):
         formats = {"YYYYMM": "%Y%m", "YYYYMMDD": "%Y%m%d", "YYYYMMDDhhmm": "%Y%m%d%H%M"}
         code = formats.get(form, "%Y%m%d%H%M%S")
         found.notes[position] = f"dates as whole numbers ({form}, format={code!r})"
+
+
+def _compact(numbers: list[Any]) -> str:
+    is_real = all(isinstance(n, (int, float)) and math.isfinite(n) for n in numbers)
+    return compact_form(numbers) if is_real else ""
 
 
 def _tell_far(found: Suspicions, name: str, texts: list[str]) -> None:
@@ -126,6 +143,9 @@ def _tell_far(found: Suspicions, name: str, texts: list[str]) -> None:
 
 
 def _judge_column(found: Suspicions, position: int, name: str, texts: list[str]) -> None:
+    sample = _spread(texts)
+    if kind_of_dates(sample) is None and not texts_among_dates(sample):
+        texts = sample
     kind = kind_of_dates(texts)
     _tell_far(found, name, texts)
     if others := texts_among_dates(texts):
@@ -144,6 +164,11 @@ def _judge_column(found: Suspicions, position: int, name: str, texts: list[str])
         found.warnings.append(
             f"column {name!r} holds dates such as {_quoted(texts[:2])}: day first or month first "
             "can't be told from the values"
+        )
+    elif kind is DateKind.SHORT_YEAR:
+        found.warnings.append(
+            f"column {name!r} holds dates such as {_quoted(texts[:2])}: the year may come first or "
+            "last; left as text, parse it with the format that you know to be right"
         )
     if kind is not None and kind.note:
         found.notes[position] = kind.note

@@ -211,6 +211,12 @@ def test_years_as_header_are_a_header(tmp_path, monkeypatch):
     [
         (["03/04/2024", "13/04/2024", "04/13/2024", "2024-04-03"], "mixes date formats"),
         (["03/04/2024", "05/06/2024"], "day first or month first can't be told"),
+        ([f"1/{n}/2024" for n in range(1, 13)], "day first or month first can't be told"),
+        ([f"{n:02}/01/2024" for n in range(1, 13)], "day first or month first can't be told"),
+        ([f"{n:02}.01.2024" for n in range(1, 13)], "day first or month first can't be told"),
+        ([f"23-05-{n:02}" for n in range(1, 29)], "the year may come first"),
+        ([f"{22 + n // 12}-{n % 12 + 1:02}-{n % 28 + 1:02}" for n in range(36)], "the year may"),
+        ([f"{n // 12 + 5:02}/{n % 12 + 1:02}/{n % 28 + 1:02}" for n in range(36)], "the year may"),
     ],
 )
 def test_unclear_dates_are_warned_of(tmp_path, values, words):
@@ -226,6 +232,40 @@ def test_day_first_dates_are_parsed(tmp_path, monkeypatch):
     column = profile.tables[0].columns[0]
     assert column.dtype.startswith("datetime64")
     assert (column.minimum, column.maximum) == ("2024-04-03", "2024-04-13")
+
+
+@pytest.mark.parametrize(
+    ("values", "last"),
+    [
+        ([f"01/{n % 12 + 1:02}/{2022 + n // 12}" for n in range(24)], "2023-12-01"),
+        ([f"01.{n + 1:02}.2024" for n in range(12)], "2024-12-01"),
+        ([f"{n % 28 + 1:02}/{n % 12 + 1:02}/{23 + n // 30}" for n in range(60)], "2024-12-20"),
+        (["31/12/22", "31/12/23", "31/12/24"], "2024-12-31"),
+    ],
+    ids=["months of two years", "months with points", "two digits", "year ends"],
+)
+def test_what_the_parts_show_needs_no_warning(tmp_path, monkeypatch, values, last):
+    rows = "".join(f"{i},{value}\n" for i, value in enumerate(values))
+    profile = assert_load_code_agrees(written(tmp_path, f"id,date\n{rows}"), monkeypatch)
+    assert profile.tables[0].columns[1].maximum == last
+    assert "can't be told" not in said(profile)
+
+
+def test_the_order_of_sorted_dates_is_that_of_all_rows(tmp_path, monkeypatch):
+    days = pd.date_range("2024-01-01", periods=365)
+    rows = "".join(f"{day:%m/%d/%Y},{i}\n" for day in days for i in range(100))
+    column = profile_file(written(tmp_path, f"day,n\n{rows}")).tables[0].columns[0]
+    assert "month-first" in str(column.note)
+    rows = "".join(f"{day:%d.%m.%Y},{i}\n" for day in days[5:9] for i in range(9000))
+    path = written(tmp_path, f"day,n\n{rows}28.02.2024,1\n")
+    column = assert_load_code_agrees(path, monkeypatch).tables[0].columns[0]
+    assert (column.minimum, column.maximum) == ("2024-01-06", "2024-02-28")
+
+
+def test_numbers_that_are_dates_in_the_first_rows_alone_are_numbers(tmp_path):
+    numbers = [*range(20240101, 20240129)] * 1000 + [20249999]
+    path = written(tmp_path, "n\n" + "\n".join(map(str, numbers)))
+    assert profile_file(path).tables[0].columns[0].note is None
 
 
 def test_mojibake_is_told_and_kept(tmp_path):

@@ -131,6 +131,50 @@ def test_a_hash_sign_in_a_value_is_no_remark(text: Text) -> None:
     assert frame["tag"].tolist() == ["#blue", "red"]
 
 
+@pytest.mark.parametrize(
+    ("content", "firsts"),
+    [
+        ("# exported 2024\ntag,count\n#love,5\n#fun,3\nplain,2\n#x,9\n", "#love #fun plain #x"),
+        ("# palette 2024\ncolor,count\n#ff0000,5\n#00ff00,3\n", "#ff0000 #00ff00"),
+        (
+            "Name,Total,Note\n#1001,5\n#1002,7,gift\n#1003,9\n#1004,11\n#1005,2,x\n",
+            "#1001 #1002 #1003 #1004 #1005",
+        ),
+        ("# made 2024\ntag,city\n#love,Rome\n#fun,Oslo\n# end\n", "#love #fun"),
+        ("# made 2024\ntag,n,v\n#love,,\n#fun,1,n/a\na,2,3\n", "#love #fun a"),
+        ("# palette\ncolor\n#ff0000\n#00ff00\n# end\n", "#ff0000 #00ff00"),
+        ("# made 2024\n#id,name\n1,a\n2,b\n", "1 2"),
+    ],
+)
+def test_rows_that_begin_with_a_hash_sign_are_data(text: Text, content: str, firsts: str) -> None:
+    frame, _ = text(content)
+    assert frame.iloc[:, 0].astype(str).tolist() == firsts.split()
+
+
+def test_a_record_behind_a_hash_sign_is_a_remark_among_figures(text: Text) -> None:
+    frame, profile = text("# made 2024\na,b\n1,2\n#3,4\n5,6\n")
+    assert frame.to_dict("list") == {"a": [1, 5], "b": [2, 6]}
+    assert "1 lines of remarks" in said(profile)
+
+
+def test_remarks_below_the_header_are_counted_too(text: Text) -> None:
+    frame, profile = text("# made 2024\na,b\n# in meters\n# by hand\n1,2\n# moved\n3,4\n")
+    assert frame.to_dict("list") == {"a": [1, 3], "b": [2, 4]}
+    assert "3 lines of remarks" in said(profile)
+
+
+def test_many_remarks_cut_no_value_with_a_hash_sign(text: Text) -> None:
+    rows = "".join(f"#{n},a#{n},{n}\n# see the log\n" for n in range(150))
+    frame, profile = text(f"# made 2024\ntag,other,n\n{rows}")
+    assert frame["other"].tolist() == [f"a#{n}" for n in range(150)]
+    assert frame["tag"].tolist() == [f"#{n}" for n in range(150)]
+    assert "150 lines of remarks" in said(profile)
+    rows = "".join(f"{n},{n}\n# see the log\n" for n in range(150))
+    frame, profile = text(f"# made 2024\na,b\n{rows}")
+    assert frame["b"].tolist() == [*range(150)]
+    assert 'comment="#"' in str(profile.tables[0].load_code)
+
+
 def test_rows_and_columns_of_separators_alone_are_left_out(text: Text) -> None:
     frame, _ = text("a;b;;\n1;2;;\n;;;\n3;4;;\n;;;\n;;;\n")
     assert frame.to_dict("list") == {"a": [1, 3], "b": [2, 4]}

@@ -167,3 +167,23 @@ def test_records_for_which_there_is_no_time_are_said(tmp_path):
     profile = profile_file(path, effort=Effort(0.0))
     assert profile.tables[0].sampled_rows == 20_000
     assert "the first 20,000 rows" in said(profile)
+
+
+def test_a_sign_for_missing_values_that_later_rows_refute_is_a_number(tmp_path, monkeypatch):
+    latency = [str(at % 9) if at % 1000 else "999" for at in range(60_000)]
+    latency += [str(at % 2000) for at in range(60_000, ROWS)]
+    temp = [f"{at % 30},5" if at % 1000 else "-999,0" for at in range(ROWS)]
+    load = [f"{at % 9},5" if at % 1000 else "999,0" for at in range(60_000)]
+    load += [f"{at % 2000},5" for at in range(60_000, ROWS)]
+    path = large_csv(tmp_path / "x.csv", latency=latency, temp=temp, load=load)
+    profile = assert_load_code_agrees(path, monkeypatch)
+    frame = loaded(tmp_path, profile.tables[0], monkeypatch)
+    assert frame["latency"].isna().sum() == frame["load"].isna().sum() == 0
+    assert frame["temp"].isna().sum() == 200
+    columns = {column.name: column for column in profile.tables[0].columns}
+    assert (columns["latency"].maximum, columns["latency"].missing) == (1999, 0)
+    assert (columns["load"].maximum, columns["load"].missing) == (1999.5, 0)
+    assert (columns["temp"].minimum, columns["temp"].missing) == (0.5, 200)
+    assert "read as missing: -999 in 'temp' (200)\n" in said(profile) + "\n"
+    words = "left as numbers: 999 in 'latency' (50), 999 in 'load' (50) (in the first 50,000 rows)"
+    assert words in said(profile)

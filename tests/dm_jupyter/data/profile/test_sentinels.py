@@ -28,11 +28,17 @@ def test_a_known_sign_far_from_the_rest_is_missing(sign: float) -> None:
     assert told == f"read as missing: {sign:g} in 'temp' (2)"
 
 
-@pytest.mark.parametrize("name", ["Number of guests", "visits"])
+@pytest.mark.parametrize("name", ["Number of guests", "visits", "guestCount", "Besucheranzahl"])
 def test_a_count_is_never_negative(name: str) -> None:
     values, told = outcome(**{name: [2, -9999, 4, -9999, 3]})
     assert values[name] == [2, None, 4, None, 3]
     assert told == f"read as missing: -9999 in {name!r} (2)"
+
+
+@pytest.mark.parametrize("name", ["citric acid", "humid", "NO2", "Hotel", "pianoforte"])
+def test_a_measure_that_ends_as_a_code_does_is_a_measure(name: str) -> None:
+    values, _ = outcome(**{name: [2, -999, 4, -999, 3]})
+    assert values[name] == [2, None, 4, None, 3]
 
 
 def test_a_sign_that_several_columns_share_is_sure() -> None:
@@ -49,6 +55,15 @@ def test_a_sign_that_several_columns_share_is_sure() -> None:
         ("balance", [-999, 500, -999, 1200]),
         ("total_count", [-999, 500, -999, 1200]),
         ("visits", [-999, -5, -999, 12]),
+        ("StoreID", [1, 99, 2, 99, 3]),
+        ("UnitPrice", [5, 999, 7, 999, 6]),
+        ("itemPriceEUR", [5, 999, 7, 999, 6]),
+        ("userid", [1, 99, 2, 99, 3]),
+        ("Kundennummer", [1, 9999, 2, 9999, 3]),
+        ("Kundennr", [1, 9999, 2, 9999, 3]),
+        ("Postleitzahl", [10115, 99999, 10117, 99999, 10119]),
+        ("Stückpreis", [5, 999, 7, 999, 6]),
+        ("bankaccount", [5, -999, 7, -999, 6]),
     ],
 )
 def test_what_is_not_sure_is_named_and_left(name: str, values: list[float]) -> None:
