@@ -146,9 +146,7 @@ async def test_a_second_evaluation_is_kept_out_of_the_folder(
     told: list[str] = []
 
     async def begin_another(*arguments: object) -> object:
-        with pytest.raises(
-            UsageError, match=r"Another evaluation is at work in .*folder"
-        ) as fault:
+        with pytest.raises(UsageError, match=r"Another evaluation is at work in .*folder") as fault:
             await evaluate(options, policy, pool)
         told.append(str(fault.value))
         return await sample(*arguments)  # type: ignore[arg-type]
