@@ -407,3 +407,16 @@ def test_two_runs_are_compared_as_pairs_and_filtered_by_who_won(page_about, tmp_
     alone = page_about(first)
     assert "McNemar" not in alone.words
     assert "won=" not in alone.text
+
+
+def test_runs_of_other_questions_are_not_compared(page_about, tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", a_record(), manifest={"suite": "dabench"})
+    other = a_record(a_trajectory("How light?"))
+    for second in (
+        write_run(tmp_path / "qrdata", a_record(), manifest={"suite": "qrdata"}),
+        write_run(tmp_path / "other", other, manifest={"suite": "dabench"}),
+    ):
+        page = page_about(first, second)
+        assert "not compared by question: " in page.words
+        assert "McNemar" not in page.words
+        assert "won=" not in page.text
