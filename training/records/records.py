@@ -31,6 +31,7 @@ __all__ = [
     "read_object",
     "read_run",
     "salvage",
+    "suite_of",
 ]
 
 DAMAGED = "records.damaged.jsonl"
@@ -260,6 +261,18 @@ def difference_in(one: EvalRecord, other: EvalRecord) -> str:
     first, second = _asked(one), _asked(other)
     differing = (name for name in first if first[name] != second[name])
     return next((name for name in differing if first[name] and second[name]), "")
+
+
+def suite_of(record: EvalRecord) -> str:
+    """Return the name of the suite of a record's question.
+
+    Raises:
+        RunError: the record names none, as that of a compact one or of a suite of your own.
+    """
+    suite = _object(_object(record.trajectory, "task"), "metadata").get("suite")
+    if not suite:
+        raise RunError("the run doesn't say of which suite it is; add --suite")
+    return str(suite)
 
 
 def _asked(record: EvalRecord) -> dict[str, Any]:
