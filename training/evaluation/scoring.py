@@ -45,7 +45,8 @@ class SuiteError(DmJupyterError):
 
 
 class ScoringError(DmJupyterError):
-    """No verdict: a score took too long, needed too much memory or ended its process."""
+    """No verdict: a score took too long, needed too much memory or ended its process, or the suite
+    could not compare two answers."""
 
 
 class ScoringPool:
