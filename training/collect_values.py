@@ -16,13 +16,14 @@ import math
 import random
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from training.durable.json_lines import write_lines
 from training.records.failures import Failure
-from training.records.records import EvalRecord, RunError, read_run
+from training.records.records import EvalRecord, RunError, difference_in, read_run
 
 __all__ = ["CollectError", "ValueExample", "examples_of", "main"]
 
@@ -67,17 +68,39 @@ def examples_of(records: Iterable[EvalRecord]) -> Iterator[ValueExample]:
     """Yield the examples of all trees, task by task.
 
     Raises:
-        CollectError: a record has no tree with rewards, or its question is for evaluation only.
+        CollectError: a record has no tree with rewards, its question is for evaluation only, or
+            another record of its id is of another question.
     """
+    first_of: dict[str, EvalRecord] = {}
     trees: dict[str, list[dict[int, Mapping[str, Any]]]] = {}
     for record in records:
         if record.failure == Failure.FAULT:  # its data could not be read: no tree was grown
             continue
-        _refuse_unfit(record)
-        nodes = {node["id"]: node for node in record.search["nodes"]}
-        trees.setdefault(record.id, []).append(nodes)
+        if name := difference_in(first_of.setdefault(record.id, record), record):
+            raise CollectError(
+                f"{record.id} has another {name} in two of the runs; give runs of other questions "
+                "in a command of their own"
+            )
+        with _attributed(record.id):
+            _refuse_unfit(record)
+            nodes = {node["id"]: node for node in record.search["nodes"]}
+            trees.setdefault(record.id, []).append(nodes)
     for task, own in trees.items():
-        yield from _of_task(task, own)
+        with _attributed(task):
+            examples = list(_of_task(task, own))
+        yield from examples
+
+
+@contextmanager
+def _attributed(task: str) -> Iterator[None]:
+    """Name the task if a stored tree is not whole."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise CollectError(
+            f"{task}: a stored tree is damaged ({type(error).__name__}: {error}); take its line "
+            "out of records.jsonl, and give the run's own command again"
+        ) from error
 
 
 def _refuse_unfit(record: EvalRecord) -> None:
@@ -167,6 +190,8 @@ def main() -> int:
     try:
         records = [record for run in arguments.runs for record in read_run(run)]
         examples = list(examples_of(records))
+        if not examples:
+            raise CollectError("no path of these searches has a reward, so there is no example")
         write_lines(map(asdict, examples), arguments.out)
     except (CollectError, RunError, OSError) as fault:
         print(f"collect_values: {fault}", file=sys.stderr)

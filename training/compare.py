@@ -1,7 +1,8 @@
 """Compare two runs question by question: `python -m training.compare RUN_A RUN_B`.
 
 A run is a folder with `records.jsonl`, or a file of such records. Shares and their difference cover
-the questions that both runs have; the others are listed.
+the questions that both runs have; the others are listed. Runs of other questions are refused, even
+if their ids are the same.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from training.metrics.accuracy import Rules, is_right, share_of
 from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.paired import By, Pair, Pairing, difference_of, key_of, match, mcnemar_of
 from training.metrics.tables import number_table, percent_range, wide_console
-from training.records.records import EvalRecord, RunError, read_run
+from training.records.records import EvalRecord, RunError, difference_in, read_object, read_run
 
 __all__ = ["comparison_of", "main", "print_comparison", "verdict_lines"]
 
 RUNS = ("a", "b")
+_SAME_SPLIT = "compare runs of one suite and of the same release of a split"
 
 
 def comparison_of(
@@ -33,6 +35,7 @@ def comparison_of(
     second: Sequence[EvalRecord],
     rules: Rules = "strict",
     by: By = "question",
+    manifests: tuple[Mapping[str, Any], Mapping[str, Any]] = ({}, {}),
 ) -> dict[str, Any]:
     """Return every figure of a comparison as plain JSON values.
 
@@ -41,16 +44,20 @@ def comparison_of(
         second: the records of run B.
         rules: whose rules decide whether an answer is right.
         by: whether to match all tries at a question together, or each with the other run's.
+        manifests: the `run.json` of both runs, as far as known.
 
     Raises:
-        RunError: the runs have no question, or no try, in common.
+        RunError: the runs have no question, or no try, in common, or are of different questions
+            with the same ids.
     """
+    _refuse_other_split(*manifests)
     pairing = match(first, second, rules, by)
     if not pairing.pairs:
         what = "question" if by == "question" else "try at a question"
         raise RunError(
             f"the runs have no {what} in common: A begins with {first[0].id}, B with {second[0].id}"
         )
+    _refuse_other_questions(pairing.pairs)
     return {
         "rules": rules,
         "matched_by": by,
@@ -59,6 +66,24 @@ def comparison_of(
         "mcnemar": asdict(mcnemar_of(pairing.pairs)) if pairing.is_balanced else None,
         "changed": [_change(pair) for pair in pairing.pairs if pair.change],
     }
+
+
+def _refuse_other_split(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
+    suites = [str(one.get("suite", "")) for one in (first, second)]
+    if all(suites) and len(set(suites)) > 1:
+        raise RunError(f"A is a run of the suite {suites[0]}, B of {suites[1]}: {_SAME_SPLIT}")
+    texts = [one.get("questions") for one in (first, second)]
+    if all(texts) and texts[0] != texts[1]:
+        raise RunError(
+            "the splits of A and B have different questions or labels, as the field `questions` of "
+            f"run.json shows: {_SAME_SPLIT}. If questions were only added, name both records.jsonl."
+        )
+
+
+def _refuse_other_questions(pairs: Sequence[Pair]) -> None:
+    for pair in pairs:
+        if name := difference_in(pair.first[0], pair.second[0]):
+            raise RunError(f"{pair.id} has another {name} in A than in B: {_SAME_SPLIT}")
 
 
 def _shares(pairing: Pairing, rules: Rules, by: By) -> list[dict[str, Any]]:
@@ -187,13 +212,18 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _manifest(run: Path) -> Mapping[str, Any]:
+    return read_object(run / "run.json") if run.is_dir() else {}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return the exit code: 0, or 1 after a fault, which is printed."""
     options = _parser().parse_args(arguments)
     names = str(options.run_a), str(options.run_b)
     try:
         first, second = read_run(options.run_a), read_run(options.run_b)
-        comparison = comparison_of(first, second, options.rules, options.by)
+        manifests = _manifest(options.run_a), _manifest(options.run_b)
+        comparison = comparison_of(first, second, options.rules, options.by, manifests)
         print_comparison(comparison, names)
         if options.json:
             write_json({"a": names[0], "b": names[1], **comparison}, options.json)

@@ -16,6 +16,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -28,19 +29,20 @@ from dm_jupyter.agent.candidates import (
     best_by_vote,
 )
 from dm_jupyter.core.dialects import dialect_named
-from dm_jupyter.core.errors import TrajectoryError
+from dm_jupyter.core.errors import DmJupyterError, TrajectoryError
 from dm_jupyter.core.trajectory import Completion, Step, StopReason, Trajectory
 from dm_jupyter.search.puct import TreeNode
 from kernel_sandbox.types import CellResult, CellStatus
 from training.durable.json_lines import write_lines
-from training.evaluation.arguments import CHOICES
+from training.evaluation.arguments import CHOICES, seconds
 from training.evaluation.run import item_folder, outcome_of
+from training.evaluation.scoring import ScoringError, ScoringPool
 from training.metrics.accuracy import is_right, share_of
 from training.metrics.tables import number_table, percent_range, wide_console
 from training.records.failures import Failure
-from training.records.records import EvalRecord, RunError, RunUsage, read_run
+from training.records.records import EvalRecord, RunError, RunUsage, read_run, suite_of
 from training.suites.registry import find_suite
-from training.suites.suite import Sample, Suite
+from training.suites.suite import ItemScore, Sample
 
 __all__ = ["Revote", "main", "revote", "stored_candidates"]
 
@@ -61,37 +63,41 @@ class Revote:
 
 
 def revote(
-    record: EvalRecord, item: Sample, suite: Suite, folder: Path, choose: str = "vote"
+    record: EvalRecord, item: Sample, scorer: ScoringPool, folder: Path, choose: str = "vote"
 ) -> Revote:
     """Repeat a vote among its tries, or hold one among the answers of a search.
 
     Args:
         record: of a vote or of a search, not a compact one.
         item: the question.
-        suite: scores the answers, always without a judge.
+        scorer: of the suite; open. It scores the answers, always without a judge.
         folder: of the files of the tries, each in a folder named by its number.
         choose: `vote`, `mode` or `value`, as in `training.evaluate`.
 
     Raises:
         RunError: the record contains neither votes nor a tree, or no values for `value`.
+        SuiteError: the suite made a mistake, or its process did not start.
     """
     if record.failure == Failure.FAULT:  # its data could not be read: nothing was tried
         return Revote((), record, record)
     candidates = stored_candidates(record, folder)
-    scored = [_scored_alone(record, item, suite, folder, one) for one in candidates]
+    scored = [_scored_alone(record, item, scorer, folder, one) for one in candidates]
     scored = scored or [replace(record, search={})]
-    chosen = _chosen(
-        candidates,
-        lambda one, other: suite.agree(item, outcome_of(one, folder), outcome_of(other, folder)),
-        choose,
-    )
+
+    def agree(one: Candidate, other: Candidate) -> bool:
+        return scorer.agree_now(item, outcome_of(one, folder), outcome_of(other, folder))
+
+    try:
+        chosen = scored[_chosen(candidates, agree, choose)]
+    except ScoringError as error:
+        chosen = replace(_without_verdict(scored[0], Failure.FAULT, error), answer=None)
     _refuse_lost_files(record, scored, folder)
-    best = next((one for one in scored if one.strict_correct), scored[chosen])
+    best = next((one for one in scored if one.strict_correct), chosen)
     is_vote = record.search["kind"] == "vote"
     return Revote(
         tuple(scored) if is_vote else (),
         _at_the_cost_of(record, best),
-        _at_the_cost_of(record, scored[chosen]),
+        _at_the_cost_of(record, chosen),
     )
 
 
@@ -104,14 +110,22 @@ def _chosen(candidates: Sequence[Candidate], agree: Agree, choose: str) -> int:
 
 
 def _scored_alone(
-    record: EvalRecord, item: Sample, suite: Suite, folder: Path, candidate: Candidate
+    record: EvalRecord, item: Sample, scorer: ScoringPool, folder: Path, candidate: Candidate
 ) -> EvalRecord:
     run = candidate.trajectory
-    score = suite.score(item, outcome_of(candidate, folder))
     read = sum(step.completion.prompt_tokens for step in run.steps)
-    return EvalRecord.of(
-        item, record.trial, run, score, RunUsage(run.tokens, read, run.cells, run.seconds)
-    )
+    spent = RunUsage(run.tokens, read, run.cells, run.seconds)
+    try:
+        score = scorer.score_now(item, outcome_of(candidate, folder))
+    except ScoringError as error:
+        unmarked = EvalRecord.of(item, record.trial, run, ItemScore(False, False), spent)
+        return _without_verdict(unmarked, Failure.UNSCORED, error)
+    return EvalRecord.of(item, record.trial, run, score, spent)
+
+
+def _without_verdict(record: EvalRecord, failure: Failure, why: ScoringError) -> EvalRecord:
+    wrong = replace(record, correct=False, strict_correct=False, parts={}, strict_parts={})
+    return replace(wrong, grades={}, failure=failure, fault=str(why))
 
 
 def _at_the_cost_of(whole: EvalRecord, one: EvalRecord) -> EvalRecord:
@@ -146,11 +160,11 @@ def main() -> int:
     parser.add_argument("--suite", help="as in training.evaluate (default: what the run names)")
     parser.add_argument("--choose", choices=CHOICES, default="vote",
         help="how an answer is chosen, as in training.evaluate")  # fmt: skip
-    arguments = parser.parse_args()
+    parser.add_argument("--score-seconds", type=seconds, default=60.0, metavar="S",
+        help="the longest that one score may take (default 60)")  # fmt: skip
     try:
-        asked = _Asked(arguments.run, arguments.split, arguments.suite, arguments.choose)
-        _take_apart(asked)
-    except (ValueError, OSError) as fault:
+        _take_apart(_Asked(**vars(parser.parse_args())))
+    except (DmJupyterError, ValueError, OSError) as fault:
         print(f"revote: {fault}", file=sys.stderr)
         return 1
     return 0
@@ -164,6 +178,7 @@ class _Asked:
     split: Path
     suite: str | None
     choose: str
+    score_seconds: float
 
 
 def _take_apart(asked: _Asked) -> None:
@@ -174,12 +189,12 @@ def _take_apart(asked: _Asked) -> None:
     known |= _scored(fresh, asked)
     held = [known[record.key] for record in records]
     count = max(len(one.tries) for one in held)
-    by_place = zip(*(one.tries or (one.chosen,) * count for one in held), strict=True)
-    rows = {str(place): list(tries) for place, tries in enumerate(by_place)}
+    tries = [one.tries or (one.chosen,) * count for one in held]
+    rows = {str(place): [own[place] for own in tries if place < len(own)] for place in range(count)}
     rows |= {asked.choose: [one.chosen for one in held], "any": [one.best for one in held]}
     folder.mkdir(exist_ok=True)
-    for name, tries in rows.items():
-        write_lines(map(asdict, tries), folder / f"{name}.jsonl")
+    for name, row in rows.items():
+        write_lines(map(asdict, row), folder / f"{name}.jsonl")
     _print(rows, records, asked.choose)
     print(f"records: {folder}")
 
@@ -188,17 +203,20 @@ def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int
     """Return the repeated vote of each record."""
     if not records:
         return {}
-    suite = find_suite(asked.suite or _suite_name(records[0]))
+    if not records[0].trajectory:
+        raise RunError("compact records hold no tries: give the run's own folder")
+    suite = find_suite(asked.suite or suite_of(records[0]))
     items = {item.task.id: item for item in suite.load(asked.split)}
     scored = {}
-    for record in records:
-        if record.id not in items:
-            raise RunError(
-                f"{record.id} is not in {asked.split}: was the run made with another split?"
-            )
-        files = item_folder(asked.run, record.id, record.trial)
-        item = items[record.id]
-        scored[record.key] = revote(record, item, suite, files, asked.choose)
+    with closing(ScoringPool(suite, asked.score_seconds)) as scorer:
+        for record in records:
+            if record.id not in items:
+                raise RunError(
+                    f"{record.id} is not in {asked.split}: was the run made with another split?"
+                )
+            files = item_folder(asked.run, record.id, record.trial)
+            item = items[record.id]
+            scored[record.key] = revote(record, item, scorer, files, asked.choose)
     return scored
 
 
@@ -223,12 +241,6 @@ def _kept(
 
 def _by_key(file: Path) -> dict[tuple[str, int], EvalRecord]:
     return {record.key: record for record in read_run(file)} if file.exists() else {}
-
-
-def _suite_name(record: EvalRecord) -> str:
-    if not record.trajectory:
-        raise RunError("compact records hold no tries: give the run's own folder")
-    return str(record.trajectory["task"]["metadata"].get("suite"))
 
 
 def _print(
@@ -267,7 +279,7 @@ def stored_candidates(record: EvalRecord, folder: Path) -> list[Candidate]:
         if kind == "search":
             chosen = Trajectory.from_json(record.trajectory)
             return _answers(chosen, record.search["nodes"], folder)
-    except (KeyError, TypeError, ValueError, TrajectoryError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, TrajectoryError) as error:
         raise RunError(f"{record.id}, try {record.trial}: {error}") from error
     raise RunError(f"{record.id}, try {record.trial}: the record holds neither votes nor a tree")
 

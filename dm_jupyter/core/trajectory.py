@@ -313,21 +313,26 @@ class Trajectory:
         """Return the trajectory from the output of `to_json`.
 
         Raises:
-            TrajectoryError: the schema version is unknown, or a field is missing or of the wrong
-                kind.
+            TrajectoryError: it is not an object, the schema version is unknown, or a field is
+                missing or of the wrong kind.
         """
-        version = raw.get("schema_version")
-        if version not in {1, SCHEMA_VERSION}:
-            raise TrajectoryError(
-                f"this trajectory has schema version {version!r}; this release reads "
-                f"versions 1 to {SCHEMA_VERSION}"
-            )
+        if not isinstance(raw, Mapping):
+            kind = type(raw).__name__
+            raise TrajectoryError(f"this trajectory is not valid: expected an object, found {kind}")
         try:
+            version = raw.get("schema_version")
+            if version not in (1, SCHEMA_VERSION):
+                raise TrajectoryError(
+                    f"this trajectory has schema version {version!r}; this release reads "
+                    f"versions 1 to {SCHEMA_VERSION}"
+                )
             return _trajectory_from_json(_from_version_1(raw) if version == 1 else raw)
         except KeyError as error:
             raise TrajectoryError(f"this trajectory is incomplete: {error} is missing") from error
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError, OverflowError) as error:
             raise TrajectoryError(f"this trajectory is not valid: {error}") from error
+        except RecursionError:
+            raise TrajectoryError("this trajectory is not valid: it is nested too deeply") from None
 
 
 def _completion_to_json(completion: Completion) -> dict[str, Any]:
@@ -367,10 +372,10 @@ def _step_from_json(raw: Mapping[str, Any], name: str) -> Step:
     action: Action = decode_value(_ACTIONS[kind], raw["action"], f"{name}.action")
     return Step(
         completion=decode_value(Completion, raw["completion"], f"{name}.completion"),
-        turn=Turn(raw["thought"], action),
+        turn=Turn(decode_value(str, raw["thought"], f"{name}.thought"), action),
         result=CellResult.from_json(raw["result"]) if raw["result"] is not None else None,
-        observation=raw["observation"],
-        critique=raw.get("critique", ""),
+        observation=decode_value(str, raw["observation"], f"{name}.observation"),
+        critique=decode_value(str, raw.get("critique", ""), f"{name}.critique"),
         is_edited=raw.get("is_edited", False),
         written=decode_value(RunCell | None, raw.get("written"), f"{name}.written"),
         findings=decode_value(tuple[Finding, ...], raw.get("findings", ()), f"{name}.findings"),
@@ -387,18 +392,18 @@ def _from_version_1(raw: Mapping[str, Any]) -> dict[str, Any]:
 def _trajectory_from_json(raw: Mapping[str, Any]) -> Trajectory:
     return Trajectory(
         task=Task.from_json(raw["task"]),
-        dialect=raw["dialect"],
+        dialect=decode_value(str, raw["dialect"], "dialect"),
         data_context=decode_value(DataContext, raw["data_context"], "data_context"),
         steps=tuple(_step_from_json(step, f"steps[{at}]") for at, step in enumerate(raw["steps"])),
         stop=StopReason(raw["stop"]) if raw["stop"] is not None else None,
-        stop_detail=raw["stop_detail"],
-        answer=raw["answer"],
+        stop_detail=decode_value(str, raw["stop_detail"], "stop_detail"),
+        answer=decode_value(str | None, raw["answer"], "answer"),
         unsupported=tuple(raw["unsupported"]),
         rests_on=tuple(raw.get("rests_on", ())),
         grounding=decode_value(tuple[Grounded, ...], raw.get("grounding", ()), "grounding"),
         ending=tuple(raw.get("ending", ())),
-        policy=raw["policy"],
-        endpoint=raw.get("endpoint", ""),
+        policy=decode_value(str, raw["policy"], "policy"),
+        endpoint=decode_value(str, raw.get("endpoint", ""), "endpoint"),
         prompts=dict(raw["prompts"]),
         containment=dict(raw["containment"]),
         folds=decode_value(tuple[Fold, ...], raw.get("folds", ()), "folds"),

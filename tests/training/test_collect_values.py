@@ -110,6 +110,36 @@ def test_records_without_a_tree_and_questions_for_evaluation_are_refused() -> No
         list(examples_of([_record(_node(0, None, None), evaluation_only=True)]))
 
 
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"search": {"kind": "search", "collected": True}}, "KeyError: 'nodes'"),
+        ({"trajectory": {"steps": []}}, "KeyError: 'task'"),
+        ({"trajectory": {"task": [1]}}, "TypeError"),
+        ({"search": {"kind": "search", "collected": True, "nodes": [1]}}, "TypeError"),
+        (
+            {"search": {"kind": "search", "collected": True, "nodes": [{"id": 0, "reward": 1.0}]}},
+            "KeyError: 'parent'",
+        ),
+    ],
+)
+def test_a_damaged_tree_is_named(change: dict[str, Any], told: str) -> None:
+    record = replace(_record(_node(0, None, None), _node(1, 0, 1.0)), **change)
+    with pytest.raises(CollectError, match=rf"q1: a stored tree is damaged \({told}"):
+        list(examples_of([record]))
+
+
+def test_other_questions_with_the_same_id_are_refused() -> None:
+    first = _record(_node(0, None, None), _node(1, 0, 1.0))
+    one, other = (
+        replace(first, trajectory={"task": {"question": text, "metadata": {}}})
+        for text in ("How many?", "How few?")
+    )
+    assert len(list(examples_of([one, one]))) == 2
+    with pytest.raises(CollectError, match="q1 has another question in two of the runs"):
+        list(examples_of([one, other]))
+
+
 def test_the_command_writes_one_line_a_state_or_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -124,4 +154,8 @@ def test_the_command_writes_one_line_a_state_or_nothing(
     monkeypatch.setattr(sys, "argv", ["collect_values", str(empty), "--out", str(out)])
     assert main() == 1
     assert "q2" in capsys.readouterr().err
+    unread = write_run(tmp_path / "unread", [tried("q3", False, failure="fault")])
+    monkeypatch.setattr(sys, "argv", ["collect_values", str(unread), "--out", str(out)])
+    assert main() == 1
+    assert "there is no example" in capsys.readouterr().err
     assert len(out.read_text().splitlines()) == 2

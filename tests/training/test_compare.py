@@ -142,6 +142,68 @@ def test_runs_without_a_common_question_are_refused(show: Show, tmp_path: Path) 
     )
 
 
+def _asked(question: str, label: str = "3", suite: str = "dabench") -> EvalRecord:
+    task = {"question": question, "metadata": {"suite": suite}}
+    return tried("a", True, trajectory={"task": task}, label=label)
+
+
+@pytest.mark.parametrize(
+    ("other", "difference"),
+    [
+        (_asked("How many?"), ""),
+        (_asked("How many?").compacted(), ""),
+        (_asked("How few?"), "question"),
+        (_asked("How many?", "4"), "label"),
+        (_asked("How many?", suite="qrdata"), "suite"),
+    ],
+)
+def test_other_questions_with_the_same_ids_are_refused(
+    show: Show, tmp_path: Path, other: EvalRecord, difference: str
+) -> None:
+    first = write_run(tmp_path / "one", [_asked("How many?")])
+    code, _, complaint = show(first, write_run(tmp_path / "other", [other]))
+    told = f"compare: a has another {difference} in A than in B: compare runs of one suite"
+    assert code == bool(difference)
+    assert complaint.startswith(told) is bool(difference)
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "NaN"])
+def test_equal_labels_are_equal_however_they_are_written(name: str) -> None:
+    plain = replace(_asked("How many?"), label=[name, float("nan")])
+    restated = {"question": "Less words", "metadata": {"question_as_asked": "How many?"}}
+    again = replace(plain, label=[name, float("nan")], trajectory={"task": restated})
+    assert comparison_of([plain], [again])["changed"] == []
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        ({"suite": "dabench", "questions": "abc"}, ""),
+        ({"suite": "dabench"}, ""),  # of an older release
+        ({"suite": "qrdata", "questions": "abc"}, "run of the suite dabench, B of qrdata"),
+        ({"suite": "dabench", "questions": "def"}, "name both records.jsonl"),
+    ],
+)
+def test_runs_of_another_suite_or_release_of_a_split_are_refused(
+    show: Show, two_runs: tuple[Path, Path], manifest: dict[str, str], told: str
+) -> None:
+    first, second = two_runs
+    (first / "run.json").write_text(json.dumps({"suite": "dabench", "questions": "abc"}))
+    (second / "run.json").write_text(json.dumps(manifest))
+    code, _, complaint = show(first, second)
+    assert code == bool(told)
+    assert told in complaint
+    code, _, complaint = show(first / "records.jsonl", second / "records.jsonl")
+    assert (code, complaint) == (0, "")
+
+
+def test_a_damaged_manifest_is_named(show: Show, two_runs: tuple[Path, Path]) -> None:
+    (two_runs[1] / "run.json").write_text("[" * 100_000)
+    code, _, complaint = show(*two_runs)
+    assert code == 1
+    assert f"{two_runs[1] / 'run.json'} can't be read" in complaint
+
+
 def test_markup_in_a_name_is_printed_as_it_is(show: Show, tmp_path: Path) -> None:
     first = write_run(tmp_path / "one", [tried("[red]q", True)])
     _, lines, _ = show(first, write_run(tmp_path / "other", [tried("[red]q", False)]))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,8 +16,11 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from tests.training.outcomes import tried, write_run
 from training import revote as votes
+from training.evaluation.scoring import ScoringPool
 from training.records.records import EvalRecord, RecordLog, RunError, read_run
+from training.suites.dabench import DABench
 from training.suites.registry import find_suite
+from training.suites.suite import ItemScore, Outcome, Sample
 
 QUESTION = {
     "id": "dabench-1", "question": "How many?", "constraints": "", "format": "@n[n]",
@@ -168,6 +174,8 @@ def test_the_answers_of_a_search_are_put_to_the_vote_again(
         (tried("dabench-1", True, trajectory={"task": {"metadata": {"suite": "dabench"}}}),
          "holds neither votes nor a tree"),
         (tried("dabench-1", True), "compact records"),
+        (tried("dabench-1", True, trajectory={"steps": []}), "it is; add --suite"),
+        (tried("dabench-1", True, trajectory={"task": {"metadata": {}}}), "it is; add --suite"),
         (replace(_vote(["@n[3]"]), id="dabench-2"), "is not in"),
     ],
 )  # fmt: skip
@@ -184,9 +192,55 @@ def test_what_is_no_vote_is_refused(
 def test_a_try_that_is_not_whole_is_named(split: Path) -> None:
     record = _vote(["@n[3]"])
     del record.search["runs"][0]["steps"]
-    item = find_suite("dabench").load(split)[0]
-    with pytest.raises(RunError, match=r"dabench-1, try 0: .*steps"):
-        votes.revote(record, item, find_suite("dabench"), split)
+    suite = find_suite("dabench")
+    with (
+        closing(ScoringPool(suite, 30)) as scorer,
+        pytest.raises(RunError, match=r"dabench-1, try 0: .*steps"),
+    ):
+        votes.revote(record, suite.load(split)[0], scorer, split)
+
+
+class Hostile(DABench):
+    """A suite that one of the answers ends the process of."""
+
+    def score(self, item: Sample, outcome: Outcome) -> ItemScore:
+        if outcome.answer == "@n[5]":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().score(item, outcome)
+
+    def agree(self, item: Sample, one: Outcome, other: Outcome) -> bool:
+        if other.answer == "@n[6]":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().agree(item, one, other)
+
+
+def test_answers_that_end_their_process_get_no_verdict(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = [replace(_vote(["@n[3]", "@n[6]"]), trial=1), replace(_vote(["@n[5]"] * 2), trial=2)]
+    run = write_run(tmp_path / "run", [_vote(["@n[3]", "@n[3]"]), *hostile])
+    assert _main(monkeypatch, run, "--split", split, "--suite", f"{__name__}:Hostile") == 0
+    first, vote = (read_run(run / "tries" / f"{name}.jsonl") for name in ("0", "vote"))
+    assert [one.failure for one in first] == ["", "", "unscored"]
+    assert [one.failure for one in vote] == ["", "fault", "unscored"]
+    assert "to compare two answers to dabench-1" in vote[1].fault
+    assert not vote[1].correct
+
+
+def test_votes_of_different_numbers_of_tries_are_scored_as_far_as_they_go(
+    tmp_path: Path, split: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = replace(_vote(["@n[3]", "@n[3]"]), trial=1)
+    run = write_run(tmp_path / "run", [_vote(["@n[4]", "@n[3]", "@n[4]"]), short])
+    for _ in range(2):  # the second time beside what the first has written
+        assert _main(monkeypatch, run, "--split", split) == 0
+        rows = [read_run(run / "tries" / f"{place}.jsonl") for place in range(3)]
+        assert [[one.answer for one in row] for row in rows] == [
+            ["@n[4]", "@n[3]"], ["@n[3]", "@n[3]"], ["@n[4]"],
+        ]  # fmt: skip
+        (run / "records.jsonl").unlink()
+        for one in (_vote(["@n[4]", "@n[3]", "@n[4]"]), short):
+            RecordLog(run / "records.jsonl").append(one.compacted())
 
 
 def test_the_mode_counts_answers_whatever_their_form(

@@ -67,7 +67,7 @@ async def replayed_runs(
 
     Raises:
         LogError: the log is damaged.
-        SuiteError: the suite could not compare two answers.
+        SuiteError: the suite's process did not start, or can't be sent a label.
         OSError: the log can't be read or written.
     """
     memory = _Memory(log)

@@ -22,7 +22,12 @@ async def each_at_once(
         items: to work on; each is taken when its work begins.
         at_once: items under way at the same time, at most.
         work: on one item.
+
+    Raises:
+        ValueError: `at_once` is below 1, so nothing would be done.
     """
+    if at_once < 1:
+        raise ValueError(f"ask for 1 item or more at a time, not for {at_once}")
     waiting = iter(items)
 
     async def worker() -> None:

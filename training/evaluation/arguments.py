@@ -26,6 +26,7 @@ __all__ = [
     "number_between",
     "parsed_arguments",
     "positive",
+    "seconds",
 ]
 
 _DAY_S = 86_400
@@ -146,7 +147,13 @@ def _dollars(text: str) -> float:
     return number
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """Return the value of an option that is a time in seconds: above 0, and a day at most.
+
+    Raises:
+        argparse.ArgumentTypeError: the time is out of that range.
+        ValueError: the text is not a number.
+    """
     number = float(text)
     if not 0 < number <= _DAY_S:
         raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most {_DAY_S:,}")
@@ -252,7 +259,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         help="clock time; in a search, nothing is expanded after it")  # fmt: skip
     add("--temperature", type=number_between(0, 2),
         help=f"default: {defaults.temperature}; of several candidates {hotter}")  # fmt: skip
-    add("--score-seconds", type=_seconds, default=60.0, metavar="S",
+    add("--score-seconds", type=seconds, default=60.0, metavar="S",
         help="what one score may take; beyond it the try is unscored")  # fmt: skip
     judge = parser.add_argument_group("suites that a model marks")
     add = judge.add_argument

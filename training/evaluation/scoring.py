@@ -45,7 +45,7 @@ class SuiteError(DmJupyterError):
 
 
 class ScoringError(DmJupyterError):
-    """No verdict: a score took too long, needed too much memory or ended its process."""
+    """No verdict: a limit was met, the process ended, or two answers could not be compared."""
 
 
 class ScoringPool:
@@ -127,8 +127,9 @@ class ScoringPool:
         """Return whether two answers say the same, blocking until that is known.
 
         Raises:
-            ScoringError: they could not be compared; the message says why and what helps.
-            SuiteError: the suite made a mistake, or its process did not start.
+            ScoringError: they could not be compared, by a mistake of the suite as well; the
+                message says why.
+            SuiteError: the suite's process did not start, or its label can't be sent there.
         """
         what = f"compare two answers to {item.task.id}"
         return bool(self._asked("agree", item, (one, other), what))
@@ -155,8 +156,10 @@ class ScoringPool:
             raise
         finally:
             self._free.put(worker)
-        if how == "failed":
+        if how == "unsent" or (how == "failed" and kind == "score"):
             raise SuiteError(f"{self._suite.name} could not {what}: {found}")
+        if how == "failed":  # one answer may do this, and would do it again in a resumed run
+            raise ScoringError(f"{self._suite.name} could not {what}: {found}")
         if how == "memory":
             raise ScoringError(f"{self._suite.name} needed too much memory to {what}")
         return found
@@ -240,14 +243,15 @@ class _Worker:
         name = item.task.id
         request: ScoringRequest = (kind, name, None if name in self._known else item, outcomes)
         reply = self._exchange(request, limit_s)
-        self._known.add(name)
+        if reply[0] == "done":  # else the process may not have it
+            self._known.add(name)
         return reply
 
     def _exchange(self, message: Setup | ScoringRequest, limit_s: float) -> ScoringReply:
         try:
             self._line.send(message)
         except (pickle.PicklingError, AttributeError, TypeError, RecursionError) as error:
-            return "failed", f"it or a label can't be sent to a process of its own: {error}"
+            return "unsent", f"it or a label can't be sent to a process of its own: {error}"
         except OSError as error:
             raise _LostError(self._ending()) from error
         try:

@@ -27,8 +27,9 @@ Setup = tuple[Suite, float]
 """First message: the suite, and the limit of a request in seconds."""
 ScoringRequest = tuple[Literal["score", "agree"], str, Sample | None, tuple[Outcome, ...]]
 """Kind of request, id of the sample, the sample itself the first time, and the outcomes."""
-ScoringReply = tuple[Literal["done", "failed", "memory"], Any]
-"""Status and result of a message; with `failed`, the result is the error in words."""
+ScoringReply = tuple[Literal["done", "failed", "memory", "unsent"], Any]
+"""Status and result of a message; with `failed` and `unsent`, the result is the error in words.
+The parent itself replies `unsent` to a message that it can't send."""
 
 
 def serve(descriptor: int) -> None:

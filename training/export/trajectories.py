@@ -42,16 +42,19 @@ def _trajectories(files: Sequence[Path]) -> Iterator[tuple[str, Trajectory]]:
     """Yield each trajectory with its location, `FILE:LINE`.
 
     Raises:
-        TrajectoryError: a line is not a trajectory.
+        TrajectoryError: a line is not a trajectory, or a file has none.
         OSError: a file can't be read.
     """
     for file in files:
+        place = ""
         for number, line in numbered_lines(file):
             place = f"{file}:{number}"
             try:
                 yield place, Trajectory.from_json(json.loads(line))
-            except (ValueError, TrajectoryError) as error:
+            except (ValueError, RecursionError, TrajectoryError) as error:
                 raise TrajectoryError(f"{place} is no trajectory: {error}") from error
+        if not place:
+            raise TrajectoryError(f"{file} contains no trajectory")
 
 
 async def _conversations(

@@ -20,9 +20,9 @@ from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Policy, Urgency
 from training.durable.folder import folder_lock
 from training.judge.column import ColumnOptions, Reformatter, SecondColumn, judge_answers
-from training.judge.judged import Agreement, JudgedRecord, agreement_of, item_of, judgeable
+from training.judge.judged import Agreement, JudgedRecord, agreement_of, judgeable
 from training.marking.judge import Judge, judge_choice
-from training.records.records import EvalRecord
+from training.records.records import EvalRecord, suite_of
 from training.suites.registry import find_suite
 
 __all__ = ["main"]
@@ -66,19 +66,12 @@ def _options(
     cache: Path = arguments.cache or arguments.folder / "judge"
     second = None
     if arguments.reformat:
-        suite = find_suite(arguments.suite or _suite_name(records))
+        suite = find_suite(arguments.suite or suite_of(records[0]))
         items = suite.load(arguments.split) if arguments.split else []
         reformatter = Reformatter(policy, cache, arguments.max_tokens)
         second = SecondColumn(reformatter, suite, {item.task.id: item for item in items})
     judge = Judge(policy, cache, arguments.max_tokens)
     return ColumnOptions(arguments.folder, judge, second, arguments.at_once)
-
-
-def _suite_name(records: Sequence[EvalRecord]) -> str:
-    name = item_of(records[0]).task.metadata.get("suite")
-    if not name:
-        raise ValueError("the run doesn't say of which suite it is; add --suite")
-    return str(name)
 
 
 def _show_row(row: JudgedRecord) -> None:

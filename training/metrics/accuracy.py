@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-from training.metrics.intervals import Interval, ratio_bootstrap, share_interval
+from training.metrics.intervals import FEW_QUESTIONS, Interval, ratio_bootstrap, share_interval
 from training.records.records import EvalRecord
 
 __all__ = [
@@ -137,8 +137,13 @@ def uasq(records: Sequence[EvalRecord], rules: Rules) -> float:
 
 
 def uasq_interval(records: Sequence[EvalRecord], rules: Rules) -> Interval | None:
-    """Return the 95 % interval of `uasq`, drawing questions with all their sub-answers."""
+    """Return the 95 % interval of `uasq`, drawing questions with all their sub-answers.
+
+    `None` with fewer than `FEW_QUESTIONS`, of which it would be too narrow.
+    """
     counts = _counts_of_each(records, rules)
+    if len(counts) < FEW_QUESTIONS:
+        return None
     return ratio_bootstrap([right for right, _ in counts], [asked for _, asked in counts])
 
 

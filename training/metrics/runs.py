@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from training.durable.budget import Price
 from training.metrics.accuracy import Share, question_means, share_of
-from training.metrics.intervals import Interval, bootstrap
+from training.metrics.intervals import FEW_QUESTIONS, Interval, bootstrap
 from training.records.records import EvalRecord
 
 __all__ = [
@@ -86,7 +86,8 @@ class Grade:
     mean: float
     """Mean over questions, the attempts at each averaged."""
     interval: Interval | None
-    """95 % interval, by bootstrap over questions; `None` if all have the same grade."""
+    """95 % interval, by bootstrap over questions; `None` if all have the same grade, or with fewer
+    than `FEW_QUESTIONS`, of which it would be too narrow."""
 
 
 def grades_of(records: Sequence[EvalRecord]) -> dict[str, Grade]:
@@ -102,7 +103,7 @@ def _grade(records: Sequence[EvalRecord], name: str) -> Grade:
         questions=len(means),
         ungraded=len(records) - len(graded),
         mean=sum(means) / len(means),
-        interval=bootstrap(means),
+        interval=bootstrap(means) if len(means) >= FEW_QUESTIONS else None,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from dm_jupyter.agent.simplify import AS_ASKED
 from dm_jupyter.core.trajectory import Trajectory
 from training.durable.log import DurableLog, Salvaged
 from training.records.failures import failure_of, self_corrected_in
@@ -26,9 +27,12 @@ __all__ = [
     "RecordLog",
     "RunError",
     "RunUsage",
+    "difference_in",
+    "read_object",
     "read_run",
     "read_run_lines",
     "salvage",
+    "suite_of",
 ]
 
 DAMAGED = "records.damaged.jsonl"
@@ -250,6 +254,44 @@ _REQUIRED = [
 ]
 
 
+def difference_in(one: EvalRecord, other: EvalRecord) -> str:
+    """Return what shows that two records of one id are of different questions.
+
+    It is `suite`, `question` or `label`, and empty if nothing does. A compact record shows nothing.
+    """
+    first, second = _asked(one), _asked(other)
+    differing = (name for name in first if first[name] != second[name])
+    return next((name for name in differing if first[name] and second[name]), "")
+
+
+def suite_of(record: EvalRecord) -> str:
+    """Return the name of the suite of a record's question.
+
+    Raises:
+        RunError: the record names none, as that of a compact one or of a suite of your own.
+    """
+    suite = _object(_object(record.trajectory, "task"), "metadata").get("suite")
+    if not suite:
+        raise RunError("the run doesn't say of which suite it is; add --suite")
+    return str(suite)
+
+
+def _asked(record: EvalRecord) -> dict[str, Any]:
+    """Return what a record contains of its question; labels as text, since NaN equals no NaN."""
+    task = _object(record.trajectory, "task")
+    metadata = _object(task, "metadata")
+    return {
+        "suite": metadata.get("suite"),
+        "question": metadata.get(AS_ASKED) or task.get("question"),
+        "label": record.label and json.dumps(record.label, default=str),
+    }
+
+
+def _object(found: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = found.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
 class RunError(ValueError):
     """A run can't be read; the message names the file, and the line if there is one."""
 
@@ -298,6 +340,23 @@ def read_run_lines(path: Path, *, is_running: bool = False) -> dict[int, EvalRec
     if not records:
         raise RunError(f"{file} holds no records: the run has not finished a question")
     return records
+
+
+def read_object(path: Path) -> Mapping[str, Any]:
+    """Return the JSON object in a file beside the records; empty if there is no such file.
+
+    Raises:
+        RunError: the file can't be read, or contains something else.
+    """
+    if not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise RunError(f"{path} can't be read: {error}") from error
+    if not isinstance(found, dict):
+        raise RunError(f"{path}: expected a JSON object, found {type(found).__name__}")
+    return found
 
 
 def _record_of(line: str, place: str) -> EvalRecord:

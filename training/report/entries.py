@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from training.compare import RUNS
 from training.metrics.runs import UNGROUPED, by_group, group_names
 from training.records.records import EvalRecord
 from training.report.judges import WORDS, JudgeNote, judge_note, opinion_of
@@ -86,12 +85,15 @@ class Filter:
     """Each value with its label."""
 
 
-def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]:
+def entries_of(
+    runs: Sequence[ReportRun], pictures: Pictures, *, are_paired: bool
+) -> list[PageEntry]:
     """Return the entries, with all attempts at a question next to each other.
 
     Args:
         runs: the runs whose records are listed.
         pictures: collects the pictures of their notebooks.
+        are_paired: whether these are two runs of the same questions.
     """
     tries: dict[str, list[tuple[ReportRun, Tried]]] = defaultdict(list)
     for run in runs:
@@ -100,7 +102,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]
     entries: list[PageEntry] = []
     for beside in tries.values():
         differ = len({one.record.strict_correct for _, one in beside}) > 1
-        won = _winner(runs, beside)
+        won = _winner(runs, beside) if are_paired else []
         for run, one in beside:
             entry = _entry(len(entries) + 1, run, one, differ, pictures)
             entries.append(replace(entry, keys=(*entry.keys, *won)))
@@ -110,7 +112,7 @@ def entries_of(runs: Sequence[ReportRun], pictures: Pictures) -> list[PageEntry]
 def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]) -> list[str]:
     """Return which of two runs did better at a question, as keys; none if one did not try it."""
     sides = [[one.record.strict_correct for run, one in beside if run is each] for each in runs]
-    if len(sides) != len(RUNS) or not all(sides):
+    if not all(sides):
         return []
     first, second = (Fraction(sum(side), len(side)) for side in sides)
     if first != second:
@@ -119,8 +121,6 @@ def _winner(runs: Sequence[ReportRun], beside: Sequence[tuple[ReportRun, Tried]]
 
 
 def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
-    if len(runs) != len(RUNS):
-        return ()
     first, second = runs
     is_once = all(one.trial == 0 for run in runs for one in run.records)
     words = "only {0} right" if is_once else "{0} right more often"
@@ -132,11 +132,14 @@ def _winners(runs: Sequence[ReportRun]) -> tuple[tuple[str, str], ...]:
     )
 
 
-def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Filter]:
+def filters_of(
+    runs: Sequence[ReportRun], *, are_paired: bool, can_note: bool = False
+) -> list[Filter]:
     """Return the filters that offer a choice.
 
     Args:
         runs: the runs whose records are listed.
+        are_paired: whether these are two runs of the same questions.
         can_note: whether notes can be written on the page.
     """
     records = [record for run in runs for record in run.records]
@@ -149,7 +152,7 @@ def filters_of(runs: Sequence[ReportRun], *, can_note: bool = False) -> list[Fil
             _pairs(dict.fromkeys(one.failure for one in records if one.failure)),
         ),
         Filter("judge", "judge", tuple(_opinions(runs))),
-        Filter("won", "which run won", _winners(runs)),
+        Filter("won", "which run won", _winners(runs) if are_paired else ()),
         Filter("note", "note", NOTED if can_note else ()),
         Filter("run", "run", _pairs([run.name for run in runs])),
         *(

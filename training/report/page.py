@@ -72,7 +72,8 @@ def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
     script = "\n".join((_FOLDER / name).read_text(encoding="utf-8") for name in names)
     figures = [figures_of(run.name, run.records, run.summary) for run in runs]
     pictures = Pictures()
-    entries = entries_of(runs, pictures)
+    difference, are_paired = _difference(runs)
+    entries = entries_of(runs, pictures, are_paired=are_paired)
     return (
         templates(_FOLDER / "templates")
         .get_template("page.html")
@@ -85,10 +86,10 @@ def page_of(runs: Sequence[ReportRun], title: str, version: str = "") -> str:
             script=Markup(script),  # noqa: S704  (our own file)
             runs=figures,
             facts=_facts(runs),
-            sections=_sections(figures, judge_table(runs), _difference(runs)),
+            sections=_sections(figures, judge_table(runs), difference),
             entries=entries,
             failed=sum(not entry.record.strict_correct for entry in entries),
-            filters=filters_of(runs, can_note=bool(version)),
+            filters=filters_of(runs, are_paired=are_paired, can_note=bool(version)),
             has_notebooks=any(entry.notebook for entry in entries),
             several_tries=_has_several_tries(entries),
             pictures=pictures,
@@ -133,19 +134,21 @@ def _has_several_tries(entries: Sequence[PageEntry]) -> bool:
     return any(entry.record.trial for entry in entries)
 
 
-def _difference(runs: Sequence[ReportRun]) -> list[str]:
-    """Return the words of `training.compare` on two runs; none for another number of runs."""
+def _difference(runs: Sequence[ReportRun]) -> tuple[list[str], bool]:
+    """Return the words of `training.compare` on two runs, and whether they can be compared.
+
+    There are no words for another number of runs.
+    """
     if len(runs) != len(RUNS):
-        return []
+        return [], False
     first, second = runs
+    names = f"A is {first.name}, B is {second.name}"
     try:
-        found = comparison_of(first.records, second.records)
-    except RunError:  # they have no question in common
-        return []
-    return [
-        f"A is {first.name}, B is {second.name}; right by the benchmark's rules.",
-        *verdict_lines(found),
-    ]
+        manifests = first.manifest, second.manifest
+        found = comparison_of(first.records, second.records, manifests=manifests)
+    except RunError as why:
+        return [f"{names}; not compared by question: {why}"], False
+    return [f"{names}; right by the benchmark's rules.", *verdict_lines(found)], True
 
 
 def _sections(

@@ -81,7 +81,7 @@ class LivePage:
             try:
                 self._make(hashlib.sha256(repr(data).encode()).hexdigest()[:16])
                 self.fault = ""
-            except RunError as fault:
+            except (RunError, OSError) as fault:
                 self.fault = f"The run can't be read now: {fault}"
             ended = time.monotonic()
             self._rest_until = ended + REST_FACTOR * (ended - begun)

@@ -19,7 +19,7 @@ from dm_jupyter.core.errors import TrajectoryError
 from dm_jupyter.core.trajectory import Trajectory
 from training.durable.json_lines import write_lines
 from training.judge.judged import JudgedRecord, read_column
-from training.records.records import EvalRecord, RunError, read_run_lines
+from training.records.records import EvalRecord, RunError, read_object, read_run_lines
 from training.report.search import SearchError, StoredSearch, search_from_json
 
 __all__ = [
@@ -99,8 +99,8 @@ def _read(path: Path, name: str, is_running: bool) -> ReportRun:
     tries = tuple(_tried(record, f"{file}, line {number}") for number, record in lines.items())
     return ReportRun(
         name=name,
-        manifest=_read_object(file.parent / "run.json"),
-        summary=_read_object(file.parent / "summary.json"),
+        manifest=read_object(file.parent / "run.json"),
+        summary=read_object(file.parent / "summary.json"),
         tries=_noted(_judged(tries, file.parent), notes_file(path)),
     )
 
@@ -135,18 +135,6 @@ def _tried(record: EvalRecord, place: str) -> Tried:
     except SearchError as error:
         raise RunError(f"{place}, field 'search': {error}") from error
     return Tried(record, trajectory, search)
-
-
-def _read_object(path: Path) -> Mapping[str, Any]:
-    if not path.exists():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path} can't be read: {error}") from error
-    if not isinstance(found, dict):
-        raise RunError(f"{path}: expected a JSON object, found {type(found).__name__}")
-    return found
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

@@ -183,11 +183,15 @@ def _different_answers(text: str, names: Sequence[str]) -> _Answers:
             name = fold_name(said)
         if name is not None:
             number = exact_number(value)
-            is_plain = number is not None and math.isfinite(number)
-            key = name, number if is_plain else folded_text(value)
+            key = name, number if _is_finite(number) else folded_text(value)
             found.pop(key, None)
             found[key] = (name, value)
     return found
+
+
+def _is_finite(number: Number | None) -> bool:
+    """Whether there is a finite number; an int is, even if no float is as large."""
+    return isinstance(number, int) or (number is not None and math.isfinite(number))
 
 
 def _last_of_each(answers: _Answers) -> _Answers:
@@ -300,7 +304,7 @@ def _is_other_value(label: str, answer: str) -> bool:
         return False
     if is_identifier(label, answer):
         return True
-    is_small = 0 < abs(first.value) < STRICT_TOLERANCE / CLOSED_FORM.largest_miss
+    is_small = 0 < first.value.copy_abs() < STRICT_TOLERANCE / CLOSED_FORM.largest_miss
     if is_small or (is_whole(first.value) and is_whole(second.value)):
         return not numbers_equal(first.value, second.value, CLOSED_FORM)
     return False

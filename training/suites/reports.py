@@ -8,6 +8,7 @@ checklist of points is a third grade, the share found, 0 to 1.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,8 +35,9 @@ GRADE_SCALE = (1.0, 5.0)
 RIGHT_FROM = 4.0
 """Mean of content and format from which a report is correct; the prompt defines what 4 means."""
 
-_FENCED = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
-_HEADING = re.compile(r"^ {0,3}#{1,6}[ \t]+\S", re.MULTILINE)
+_FENCE = re.compile(r"(`{3,})[^`]*|(~{3,}).*", re.DOTALL)
+"""A line that begins a block of code, which a line with the same sign, at least as often, ends."""
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+\S")
 _SHORT_WORD = 3
 """Length up to which words say little about a point."""
 
@@ -74,7 +76,7 @@ class Reports:
         Raises:
             JudgeError: the judge could not be asked, or its reply is not a verdict.
         """
-        report = _report(outcome)
+        report = await asyncio.to_thread(_report, outcome)
         points: tuple[str, ...] = item.label
         names = [f"point_{number}" for number in range(1, len(points) + 1)]
         if not report:
@@ -107,8 +109,24 @@ def _verdict(report: str, names: list[str], scores: Mapping[str, float]) -> Item
 
 
 def _form(report: str) -> dict[str, bool]:
-    has_headings = _HEADING.search(_FENCED.sub("", report)) is not None
-    return {"report": bool(report), "headings": has_headings}
+    return {"report": bool(report), "headings": _has_heading(report)}
+
+
+def _has_heading(report: str) -> bool:
+    """Whether a line outside of blocks of code is a heading; a block without an end has the rest.
+
+    One pass over the lines, as a cell may have written any text.
+    """
+    fence = ""
+    for line in report.split("\n"):
+        begins = _FENCE.fullmatch(line)
+        if fence:
+            fence = "" if line.startswith(fence) else fence
+        elif begins:
+            fence = begins[1] or begins[2]
+        elif _HEADING.match(line):
+            return True
+    return False
 
 
 def _report(outcome: Outcome) -> str:

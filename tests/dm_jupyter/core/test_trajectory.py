@@ -134,6 +134,12 @@ def test_a_missing_field_is_named() -> None:
         ),
         (("grounding",), [{"verdict": "maybe"}], r"grounding\[0\]"),
         (("task", "files"), [3], r"task\.files\[0\]: Expected `str`, got `int`"),
+        (("answer",), 3, "answer: Expected `str \\| null`"),
+        (("steps", 0, "observation"), None, r"steps\[0\]\.observation: Expected `str`"),
+        (("steps", 0, "result"), {"status": "ok", "outputs": ["text"]}, "not valid"),
+        (("schema_version",), [1], r"version \[1\]"),
+        (("steps",), [3], "not valid"),
+        (("assistance",), [1], "not valid"),
     ],
 )
 def test_a_field_that_does_not_fit_is_named_with_its_place(
@@ -147,6 +153,21 @@ def test_a_field_that_does_not_fit_is_named_with_its_place(
     part[place[-1]] = wrong
     with pytest.raises(TrajectoryError, match=said):
         Trajectory.from_json(stored)
+
+
+@pytest.mark.parametrize("wrong", [[1], 3, None, "text"])
+def test_what_is_no_object_is_no_trajectory(wrong: Any) -> None:
+    with pytest.raises(TrajectoryError, match=f"found {type(wrong).__name__}"):
+        Trajectory.from_json(wrong)
+
+
+@pytest.mark.parametrize("name", ["schema_version", "task", "data_context", "assistance"])
+def test_a_trajectory_that_is_nested_too_deeply_is_refused(name: str) -> None:
+    deep: list[object] = []
+    for _ in range(50_000):
+        deep = [deep]
+    with pytest.raises(TrajectoryError):
+        Trajectory.from_json({**Trajectory(Task("t", "q"), "markdown").to_json(), name: deep})
 
 
 def test_a_trajectory_of_an_earlier_release_holds_the_cells_as_the_model_wrote_them() -> None:

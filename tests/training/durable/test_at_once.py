@@ -22,6 +22,14 @@ def test_at_most_so_many_items_are_under_way() -> None:
     assert sorted(done) == list(range(10))
 
 
+def test_none_at_a_time_is_refused() -> None:
+    async def work(_: int) -> None:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match="ask for 1 item or more at a time, not for 0"):
+        asyncio.run(each_at_once(range(10), 0, work))
+
+
 def test_the_first_fault_is_raised_itself_and_ends_the_others() -> None:
     begun = list[int]()
 

@@ -15,7 +15,8 @@ from kernel_sandbox.confine.strictness import Strictness
 from kernel_sandbox.runners.pool import PoolSettings, SandboxPool
 from kernel_sandbox.types import MIB, Limits
 from tests.fakes import ScriptedPolicy
-from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder
+from training.evaluation.run import EvalOptions, evaluate, item_folder
+from training.records.failures import Failure
 from training.suites.dabench import DABench
 from training.suites.suite import Outcome, Sample
 
@@ -27,6 +28,7 @@ IN_THE_WAY = (
     "import os; os.mkdir('notebook.ipynb'); open('notebook.ipynb/x', 'w').write('x')\n"
     'print(f"@n[{len(df)}]")\n```'
 )
+HUGE = f'print("@n[{"9" * 310}]")\n```'
 
 
 @pytest.fixture
@@ -78,8 +80,20 @@ class _Brittle(DABench):
         raise KeyError("column")
 
 
-async def test_a_suite_that_cannot_compare_answers_is_named(options: EvalOptions) -> None:
+async def test_a_suite_that_cannot_compare_two_answers_is_a_fault_of_their_question(
+    options: EvalOptions,
+) -> None:
     votes = replace(options, suite=_Brittle(), strategy=Vote(2))
     async with _pool() as pool:
-        with pytest.raises(SuiteError, match="dabench could not compare two answers to q: KeyE"):
-            await evaluate(votes, ScriptedPolicy(['print("@n[3]")\n```']), pool)
+        (record,) = await evaluate(votes, ScriptedPolicy(['print("@n[3]")\n```']), pool)
+    assert record.failure == Failure.FAULT
+    assert "dabench could not compare two answers to q: KeyError" in record.fault
+
+
+async def test_a_number_beyond_every_float_is_an_answer_like_any_other(
+    options: EvalOptions,
+) -> None:
+    votes = replace(options, strategy=Vote(2))
+    async with _pool() as pool:
+        (record,) = await evaluate(votes, ScriptedPolicy([HUGE]), pool)
+    assert (record.failure, record.fault) == (Failure.WRONG, "")

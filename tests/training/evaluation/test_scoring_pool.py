@@ -207,3 +207,5 @@ async def test_a_label_that_no_process_can_be_sent_is_named() -> None:
     async with ScoringPool(DABench(), 30) as scorer:
         with pytest.raises(SuiteError, match="could not score the answer to q: it or a label can"):
             await scorer.score(item, NOTHING)
+        with pytest.raises(SuiteError, match="could not compare two answers to q: it or a label"):
+            scorer.agree_now(item, NOTHING, NOTHING)

@@ -50,14 +50,28 @@ async def test_answered_runs_become_conversations_and_others_are_named(
     assert code_turn["ended_by"] == "stop"  # the marks that the trainer reads
 
 
+@pytest.mark.parametrize(
+    "line", ['{"version": "none"}', "[1]", "3", "null", "[" * 100_000, '{"schema_version": [1]}']
+)
 async def test_a_line_that_is_no_trajectory_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
 ) -> None:
     file = tmp_path / "training.jsonl"
-    file.write_text('\n{"version": "none"}\n')
+    file.write_text(f"\n{line}\n")
     code = await _in_thread(str(file), "--dialect", "markdown", "--out", str(tmp_path / "o"))
     assert code == 1
     assert f"{file}:2 is no trajectory" in capsys.readouterr().err
+
+
+async def test_a_file_without_a_trajectory_replaces_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "training.jsonl", tmp_path / "conversations.jsonl"
+    file.write_text("\n")
+    out.write_text("earlier")
+    code = await _in_thread(str(file), "--dialect", "markdown", "--out", str(out))
+    assert (code, out.read_text()) == (1, "earlier")
+    assert f"{file} contains no trajectory" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
 
 

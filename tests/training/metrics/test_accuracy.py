@@ -17,7 +17,7 @@ from training.metrics.accuracy import (
     uasq,
     uasq_interval,
 )
-from training.metrics.intervals import wilson
+from training.metrics.intervals import FEW_QUESTIONS, wilson
 from training.records.records import EvalRecord
 
 
@@ -78,7 +78,8 @@ def test_an_interval_of_all_sub_answers_draws_whole_questions() -> None:
     low, high = uasq_interval(records, "ours") or (1.0, 0.0)
     assert low < uasq(records, "ours") < high
     assert high - low < 0.5
-    assert uasq_interval([_parted("a", True)], "ours") is None
+    assert uasq_interval(records[:FEW_QUESTIONS], "ours") is not None
+    assert uasq_interval(records[: FEW_QUESTIONS - 1], "ours") is None
 
 
 def test_every_question_counts_once_however_often_it_was_tried() -> None:

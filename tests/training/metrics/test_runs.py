@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tests.training.outcomes import tried, tries
 from training.durable.budget import Price
+from training.metrics.intervals import FEW_QUESTIONS
 from training.metrics.runs import (
     UNGROUPED,
     by_group,
@@ -81,10 +82,11 @@ def test_grades_by_hand() -> None:
     ]
     grade = grades_of(graded)["content"]
     assert (grade.questions, grade.ungraded, grade.mean) == (2, 1, (3 + 5) / 2)
-    assert grade.interval == (3.0, 5.0)
     assert grades_of(tries("d", [True])) == {}
 
 
-def test_one_graded_question_has_no_interval() -> None:
-    grade = grades_of([tried("a", True, grades={"gap": 0.4})])["gap"]
-    assert (grade.mean, grade.interval) == (0.4, None)
+def test_few_graded_questions_have_no_interval() -> None:
+    records = [tried(str(n), True, grades={"gap": n % 2}) for n in range(FEW_QUESTIONS)]
+    low, high = grades_of(records)["gap"].interval or (1.0, 0.0)
+    assert low < 0.5 < high
+    assert grades_of(records[1:])["gap"].interval is None

@@ -292,6 +292,10 @@ def _broken(folder: Path, change: Callable[[dict], object]) -> Path:
         (lambda r: r.update(id="a"), "twice"),
         (lambda r: r["trajectory"].pop("steps"), "'trajectory'"),
         (lambda r: r["trajectory"].update(schema_version=99), "schema version 99"),
+        (lambda r: r["trajectory"].update(schema_version=[1]), "schema version [1]"),
+        (lambda r: r["trajectory"]["steps"][0]["result"].update(outputs=["text"]), "'trajectory'"),
+        (lambda r: r["trajectory"].update(stop_detail=3), "stop_detail: Expected `str`"),
+        (lambda r: r["search"].update(kind="vote", groups=[], runs=[[1]]), "found list"),
         (lambda r: r["search"].update(kind="guess"), "'guess'"),
         (lambda r: r["search"].update(chosen=9), "chosen node 9"),
         (lambda r: r["search"]["nodes"][1].update(parent=7), "parent 7"),
@@ -408,3 +412,16 @@ def test_two_runs_are_compared_as_pairs_and_filtered_by_who_won(page_about, tmp_
     alone = page_about(first)
     assert "McNemar" not in alone.words
     assert "won=" not in alone.text
+
+
+def test_runs_of_other_questions_are_not_compared(page_about, tmp_path: Path) -> None:
+    first = write_run(tmp_path / "first", a_record(), manifest={"suite": "dabench"})
+    other = a_record(a_trajectory("How light?"))
+    for second in (
+        write_run(tmp_path / "qrdata", a_record(), manifest={"suite": "qrdata"}),
+        write_run(tmp_path / "other", other, manifest={"suite": "dabench"}),
+    ):
+        page = page_about(first, second)
+        assert "not compared by question: " in page.words
+        assert "McNemar" not in page.words
+        assert "won=" not in page.text

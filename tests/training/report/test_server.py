@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -126,6 +127,11 @@ def test_a_run_that_can_not_be_read_leaves_the_page_as_it_was(ask: Ask, run: Pat
     (run / "records.jsonl").write_text("no record\n")
     wait_until(lambda: ask("state")[1]["fault"] != "", "the fault is told")
     assert "records.jsonl, line 1: not JSON" in ask("state")[1]["fault"]
+    assert ask("")[1] == page
+    damaged = asdict(a_record())
+    damaged["trajectory"]["steps"][0]["result"]["outputs"] = ["text"]
+    (run / "records.jsonl").write_text(json.dumps(damaged) + "\n")
+    wait_until(lambda: "line 1, field 'trajectory'" in ask("state")[1]["fault"], "the new fault")
     assert ask("")[1] == page
 
 

@@ -271,6 +271,13 @@ def test_names_that_differ_in_case_alone_agree_apart() -> None:
     assert not agree("@t[1] @T[2]", "@t[2] @T[1]", ("t", "T"))
 
 
+@pytest.mark.parametrize("huge", ["9" * 310, "99e999999", "-99e999999", "1e-999999"])
+def test_numbers_beyond_every_float_agree_with_themselves_alone(huge: str) -> None:
+    assert agree(f"@n[{huge}]", f"@n[ {huge}]")
+    assert not agree(f"@n[{huge}]", "@n[5]")
+    assert not is_right(f"{huge}, 0.0000001", f"{huge}, 0")  # within the strict tolerance alone
+
+
 def test_many_values_agree_word_by_word_only() -> None:
     many = " ".join(f"@a[[{number}, x]]" for number in range(MAX_AGREEING + 1))
     bare = many.replace("[[", "[").replace("]]", "]")

@@ -59,6 +59,15 @@ def test_what_is_there_is_not_written_over(made: Path, capsys: pytest.CaptureFix
     assert _digests(made) == before
 
 
+def test_a_paraphrase_of_none_at_a_time_is_refused_before_anything_is_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "data"
+    assert main([*PLAN, str(out), "--paraphrase", "--at-once", "0"]) == 1
+    assert "ask for --at-once 1 or more" in capsys.readouterr().err
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     "seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (5, 11))]
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,30 @@ def test_without_a_judge_no_report_is_right(tmp_path: Path) -> None:
     assert not any(SUITE.score(ITEM, Outcome(" ", tmp_path / "absent")).parts.values())
     code = "```python\n# no heading\n```\nplain words"
     assert not SUITE.score(ITEM, Outcome(code, tmp_path)).parts["headings"]
+
+
+@pytest.mark.parametrize(
+    ("report", "has_headings"),
+    [
+        ("```\n# a comment\n```\n# R", True),
+        ("```inline``` code\n# R", True),
+        ("````md\n```\n# a comment\n````\nwords", False),
+        ("~~~\n# a comment\n```\n# another", False),
+        ("x\n  ## R", True),
+        ("#no heading\n    # code", False),
+    ],
+)
+def test_headings_are_lines_outside_of_code(report: str, has_headings: bool) -> None:
+    score = SUITE.score(ITEM, Outcome(report, Path("absent")))
+    assert score.parts["headings"] is has_headings
+
+
+async def test_a_report_of_one_long_fence_blocks_nothing(tmp_path: Path) -> None:
+    for mark in "~`":
+        (tmp_path / "report.md").write_text(mark * 2**20)
+        async with asyncio.timeout(60):
+            score = await _judged(tmp_path / "cache", Outcome("", tmp_path), _reply(1, 1, 0, 0))
+        assert not score.parts["headings"]
 
 
 def test_the_report_is_the_file_or_else_the_answer(tmp_path: Path) -> None:

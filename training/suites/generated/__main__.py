@@ -58,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(arguments: argparse.Namespace) -> None:
+    if arguments.at_once < 1:
+        raise ValueError("no question would get other words: ask for --at-once 1 or more")
     refuse_unusable(arguments.out)
     plan = Plan(arguments.tables, arguments.per_table, arguments.seed)
     dataset = generate(plan, lambda done: _progress(done, plan.tables))
