@@ -288,6 +288,9 @@ class Folder:
     def packages(self, _: str) -> None:
         return None
 
+    def process_of(self, _: str) -> str:
+        return ""
+
     def begin_run(self, _: str) -> None:
         return None
 
