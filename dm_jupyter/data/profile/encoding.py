@@ -6,7 +6,6 @@ Of the single-byte code pages (Windows, Macintosh, DOS), it picks the one that y
 from __future__ import annotations
 
 import codecs
-import re
 import unicodedata
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -58,33 +57,18 @@ _PLAUSIBLE = frozenset(
     ]
 )
 _WESTERN = "cp1252"
-_CENTRAL = ("cp1250", "iso8859_2")
-_PAGES = (_WESTERN, "mac_roman", "cp850", "cp437", *_CENTRAL, "cp1251", "koi8_r", "cp1253")
-"""Western code pages of Windows, old Macintosh programs and DOS, and those of Central Europe,
-Russia and Greece; of equally good ones the first wins."""
+_PAGES = (_WESTERN, "mac_roman", "cp850", "cp437")
+"""Code pages of Windows, old Macintosh programs and DOS; of equally good ones the first wins."""
 _FREQUENT = {**dict.fromkeys("äöüéß", 4), **dict.fromkeys("èàçáóíñãøåæÄÖÜÉÅÆØÇ", 3)}
-"""How common a letter is in western languages; any other Latin one counts 1."""
-_FOREIGN_FREQUENCY = 5
-"""That of a Greek or Cyrillic letter: only in its own page it has none but its like beside it."""
+"""How common a letter is in western languages; any other counts 1."""
 _LEAST_BAD, _MOST_BAD = 0.15, 0.05
 """Shares of signs that form no word: in the rejected reading, and in the accepted one."""
 _NAMED_WORDS = 3
-_CLEARLY = 3
-"""Ratio of the frequencies above, for letters in two pages of which one is sure."""
 _USUAL = 2
 """Mean of the frequencies above, for the letters in a page that is sure."""
 _FEW_BYTES = 60
 _INSIDE = frozenset("’'´`-‐\u00ad·")
 """Signs that occur between the letters of a word."""
-_NO_WORD = re.compile(
-    r".ñ[^aeiouyáéíóúü]|.ń[aeiouyáéíóú]|.è[aeiouáéíóúý]|.ì\w|.ã[b-df-hj-np-rtv-y]"
-    r"|[aeiouyáéíóú]æ.|.ø[aouáéíóúý]|[à-öø-ÿ]{3}",
-    re.DOTALL,
-)
-"""Letters among neighbours that they have in no language, each with one on both sides.
-For example, ñ is followed by a vowel, and the ń of another page never is."""
-_LONG_O = re.compile(r"õ(?!e)", re.IGNORECASE)
-"""A letter that is Hungarian in another page; in Portuguese it is followed by an e."""
 _ALONE = frozenset("іІ")
 """Rarer letters of Cyrillic that are words by themselves."""
 
@@ -143,7 +127,7 @@ def detect_encoding(source: Source) -> TextEncoding:
     codec = _legacy_codec(scan)
     other = _other_page(scan.suspects, codec)
     codec = other.codec if other else codec
-    if words := other.words if other and codec != _WESTERN else _unsure_words(scan.suspects, codec):
+    if words := other.words if other else _unsure_words(scan.suspects, codec):
         shown = ", ".join(map(repr, words))
         warnings += (f"the encoding {codec} is a guess by the letters its bytes make: {shown}",)
     return TextEncoding(codec, codec, warnings=warnings)
@@ -275,30 +259,25 @@ class _Reading:
 
 
 def _other_page(sample: bytes, codec: str) -> OtherPage | None:
-    """Return the code page that yields words where the assumed one yields none.
+    """Return the western page that yields words where another code page yields none.
 
-    Bytes decide: in the rejected page they give control characters, signs inside words, letters
-    with impossible neighbours, or capitals after small letters. A page of Central Europe has
-    letters for nearly all bytes, so the others are compared with it in any case. Not covered: DOS
-    pages of other scripts.
+    Bytes decide: in the rejected page they give control characters, signs inside words, or capitals
+    after small letters. Not covered: DOS pages of other scripts.
 
     Args:
         sample: lines with bytes beyond ASCII.
         codec: the code page assumed so far.
     """
-    own = _read(sample, codec)
-    if own.bad < _LEAST_BAD and codec not in _CENTRAL:
+    if _read(sample, codec).bad < _LEAST_BAD:
         return None
     readings = {page: _read(sample, page) for page in _PAGES}
     page = min(_PAGES, key=lambda one: (readings[one].bad, -readings[one].frequency))
-    if codec not in _CENTRAL and readings[_WESTERN].bad <= _MOST_BAD:
+    if readings[_WESTERN].bad <= _MOST_BAD:
         page = _WESTERN
     best = readings[page]
-    if page == codec or best.bad > _MOST_BAD or not (best.frequency or page == _WESTERN):
+    if best.bad > _MOST_BAD or not (best.frequency or page == _WESTERN):
         return None
-    least = own.frequency * (1 if page in {_WESTERN, *_CENTRAL} else _CLEARLY)
-    is_likelier = own.bad >= _LEAST_BAD or best.frequency > least
-    return OtherPage(page, _words(best.text)[:_NAMED_WORDS]) if is_likelier else None
+    return OtherPage(page, _words(best.text))
 
 
 def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
@@ -312,20 +291,18 @@ def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
     """
     reading = _read(sample, codec)
     words = _words(reading.text)
+    high = sum(byte > 127 for byte in sample)
+    letters = sum(sign.isalpha() for word in words for sign in word if not sign.isascii())
     if codec in {_WESTERN, "latin-1"}:
-        letters = [sign for word in words for sign in word if not sign.isascii()]
-        usual = sum(_FREQUENT.get(sign, 1) for sign in letters)
-        is_sure = usual >= _USUAL * len(letters) and not _LONG_O.search(reading.text)
-        is_sure = is_sure and reading.bad < _LEAST_BAD
-    else:
-        is_sure = sum(byte > 127 for word in words for byte in word.encode(codec)) >= _FEW_BYTES
-    return () if is_sure else words[:_NAMED_WORDS]
+        usual = sum(_FREQUENT.get(sign, 1) for word in words for sign in word if sign > "\x7f")
+        return () if usual >= _USUAL * letters else words
+    return words if high < _FEW_BYTES else ()
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the different words with letters beyond ASCII."""
+    """Return the first few words with letters beyond ASCII."""
     words = "".join(sign if sign.isalpha() else " " for sign in text).split()
-    return tuple(dict.fromkeys(word for word in words if not word.isascii()))
+    return tuple(dict.fromkeys(word for word in words if not word.isascii()))[:_NAMED_WORDS]
 
 
 def _read(sample: bytes, codec: str) -> _Reading:
@@ -340,8 +317,7 @@ def _read(sample: bytes, codec: str) -> _Reading:
         if _is_bad(before, sign, after):
             bad += 1
         elif sign.isalpha():
-            is_foreign = "\u0370" <= sign <= "\u04ff"
-            frequency += _FOREIGN_FREQUENCY if is_foreign else _FREQUENT.get(sign, 1)
+            frequency += _FREQUENT.get(sign, 1)
     return _Reading(text, bad / count if count else 1.0, frequency)
 
 
@@ -352,11 +328,8 @@ def _is_bad(before: str, sign: str, after: str) -> bool:
     if not sign.isalpha():
         # Units and quotes are at the ends of words, never inside.
         return before.isalpha() and after.isalpha() and sign not in _INSIDE
-    is_foreign = sign != "µ" and not unicodedata.name(sign, "").startswith("LATIN")
-    if is_foreign and _is_bad_foreign(before, sign, after):
-        return True
-    if _NO_WORD.match(f"{before}{sign}{after}".lower()):
-        return True
+    if sign != "µ" and not unicodedata.name(sign, "").startswith("LATIN"):
+        return _is_bad_foreign(before, sign, after)
     if sign.islower():
         return before.isupper() and after.isupper() and sign != "ß"
     return sign.isupper() and before.isalpha() and (before.islower() or after.islower())

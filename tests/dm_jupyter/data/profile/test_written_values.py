@@ -130,60 +130,6 @@ def test_letters_that_are_rare_in_western_languages_make_the_page_a_guess(text: 
     assert "is a guess" in said(profile)
 
 
-FOREIGN = {
-    "pl": ("cp1250", "Toruń Gdańsk Białystok Wrocław Poznań Kraków Łódź Świdnica"),
-    "pl few": ("cp1250", "Toruń Gdańsk Poznań Kraków"),
-    "pl iso": ("iso8859_2", "Toruń Białystok Wrocław Świdnica Częstochowa Łódź"),
-    "cz": ("cp1250", "Plzeň Jičín Žďár Třebíč České Budějovice"),
-    "ro": ("cp1250", "Brăila Călăraşi Bacău Constanţa"),
-    "hr": ("cp1250", "Kovačević Medulić Đakovo"),
-    "ru": ("cp1251", "город Москва Казань Самара"),
-    "koi8": ("koi8_r", "город Москва Казань Самара"),
-    "gr": ("cp1253", "Λάρισα Αθήνα Πάτρα"),
-    "mac": ("mac_roman", "Zürich Köln Düsseldorf München Zürich Köln"),
-}
-
-
-@pytest.mark.parametrize("times", [1, 50])
-@pytest.mark.parametrize("language", FOREIGN)
-def test_words_of_other_languages_show_their_page(text: Text, language: str, times: int) -> None:
-    encoding, words = FOREIGN[language]
-    rows = words.split() * times
-    frame, profile = text(
-        "id;name\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows)), encoding
-    )
-    assert frame["name"].tolist() == rows
-    assert times > 1 or "is a guess" in said(profile)
-
-
-def test_a_letter_that_may_be_hungarian_makes_the_page_a_guess(text: Text) -> None:
-    rows = ["Győr", "Pécs", "Fertőd", "Székesfehérvár", "Debrecen", "Kaposvár", "Békéscsaba"]
-    content = "id;city\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows))
-    assert "is a guess" in said(text(content, "cp1250")[1])
-
-
-WESTERN = {
-    "de": "Äpfel für größere Häuser; Übermäßig süße Möhren aus Köln und Zürich, geprüft",
-    "fr": "Le garçon préfère la forêt près de Besançon; première élève très fière, à Genève, où",
-    "es": "El niño español mañana irá a la montaña; años, Muñoz, Coruña, días, corazón, ñandú",
-    "it": "La città è più bella; perché così però lunedì, caffè, virtù, università",
-    "pt": "São João das Camões, ações, irmãs, mãe, pão, informação, coração, não, Guimarães",
-    "dk": "Blåbærgrød på Ærø; Købmagergade, Århus, søen, høje, øl, næste, første, Sjælland",
-    "no": "Tromsø, Øyvind, Høiland, Ålesund, Bodø, Sørøya, bjørnebær, kjærlighet, få",
-    "fi": "Hyvää päivää; yöllä, työ, äiti, pöytä, Jyväskylä, Hämeenlinna, Mäntsälä",
-}
-
-
-@pytest.mark.parametrize("encoding", ["latin-1", "cp1252"])
-@pytest.mark.parametrize("language", WESTERN)
-def test_western_texts_stay_in_the_western_page(text: Text, language: str, encoding: str) -> None:
-    rows = [row.strip(" ;,") for row in WESTERN[language].replace(",", ";").split(";")]
-    content = "id;text\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows))
-    frame, profile = text(content, encoding)
-    assert frame["text"].tolist() == rows
-    assert language not in {"de", "fr", "es", "it"} or "is a guess" not in said(profile)
-
-
 def test_namibia_is_kept_among_countries(text: Text) -> None:
     frame, profile = text("country,pop\nDE,83\nNA,2.5\nFR,\n,5\n")
     assert frame["country"].tolist()[:3] == ["DE", "NA", "FR"]
