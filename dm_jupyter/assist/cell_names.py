@@ -110,13 +110,15 @@ def loaded_names(node: ast.AST) -> set[str]:
             return loaded_names(given) | (loaded_names(body) - own)
         case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
             own = set[str]().union(*(stored_names(one.target) for one in node.generators))
-            first = loaded_names(node.generators[0].iter)  # evaluated outside the comprehension
-            return first | (_names_read_in(node) - own)
-    return _names_read_in(node)
+            first = node.generators[0]
+            within = [one for one in ast.iter_child_nodes(node) if one is not first]
+            outside = loaded_names(first.iter)  # evaluated before the comprehension binds a name
+            return outside | (_names_read_in([*within, *first.ifs]) - own)
+    return _names_read_in(ast.iter_child_nodes(node))
 
 
-def _names_read_in(node: ast.AST) -> set[str]:
-    return set[str]().union(*map(loaded_names, ast.iter_child_nodes(node)))
+def _names_read_in(nodes: Iterable[ast.AST]) -> set[str]:
+    return set[str]().union(*map(loaded_names, nodes))
 
 
 def is_inplace(call: ast.Call) -> bool:

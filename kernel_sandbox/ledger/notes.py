@@ -144,7 +144,9 @@ def condition_of(book: Book, mask: Any) -> Condition | None:
 
 def _count_true(mask: Any) -> int:
     values = getattr(mask, "_values", mask)
-    return int(np.count_nonzero(values)) if isinstance(values, np.ndarray) else int(mask.sum())
+    if not isinstance(values, np.ndarray):
+        return int(mask.sum())
+    return int(np.count_nonzero(values == np.True_ if values.dtype == object else values))
 
 
 def is_mask(key: Any) -> bool:

@@ -296,8 +296,10 @@ class _Words:
         """Whether a part of a name is one of them, in any form of it."""
         return any(part + ending in self.every for ending in _ENDINGS)
 
-    def begins(self, part: str) -> bool:
-        """Whether one of them begins as a part of a name does, and may mean the same."""
+    def includes(self, part: str) -> bool:
+        """Whether one of them begins as a part of a name does, or ends with it: `petallength`."""
+        if any(word.endswith(part) for word in self.every):
+            return True
         if len(part) > _STEM_CHARS:
             return part[:_STEM_CHARS] in self.stems
         return self.has(part) or any(name.startswith(part) for name in self.called)
@@ -323,7 +325,7 @@ def _is_met(name: str, words: _Words) -> bool:
     if name.isdecimal():
         return name in words.text
     parts = _parts(name)
-    return any(map(words.begins, [*parts, "".join(parts)])) or any(
+    return any(map(words.includes, [*parts, "".join(parts)])) or any(
         get_close_matches(part, _as_long(part, words.every), 1, 0.8) for part in parts
     )
 

@@ -35,7 +35,6 @@ _AS_RATE = frozenset(content_words("inflation unemployment interest"))
 _FIGURES = frozenset(("mean", "median", "max", "min", "std"))
 """Words of columns whose values are no shares of the data."""
 _OF_ALL = re.compile(r"\**\s?of\s(?:the\s|all\s)*(?:data(?:set)?|total|whole|sum)\b\W*\Z", re.I)
-_MOST_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,10 +269,9 @@ def _is_count(held: FittingValue, block: TextBlock) -> bool:
     sizes = [one.value for one in column if one.text.replace(",", "").isdecimal()]
     if not block.is_table or not block.is_complete or not 1 < len(sizes) == len(column):
         return False
-    has_name = "count" in block.column_words(held.cell.column)
-    is_counted = has_name or (block.index_name and max(sizes) > _MOST_PERCENT)
     share = 100 * held.cell.value / (sum(sizes) or 1)
-    return bool(is_counted) and not held.reading.window.holds(share)
+    is_counted = "count" in block.column_words(held.cell.column)
+    return is_counted and not held.reading.window.holds(share)
 
 
 def _other_unit(held: Unit | None, stated: Unit | None) -> str:

@@ -320,11 +320,11 @@ _SCALES = {"m": 1e6, "mn": 1e6, "mi": 1e6, "ml": 1e6, "bn": 1e9, "bi": 1e9, "b":
            "th": 1e3, "ts": 1e3}  # fmt: skip
 _SCALE_NAMED = re.compile(
     r"(?<![^\W\d_])(?:(?P<e3>k(?:usd|eur|gbp|chf)|thousands?|tsd|tausend|(?<![\d.,])000s?)"
-    r"|(?P<e6>m(?:usd|eur|gbp|chf)|mn|mln|mio|million(?:s|en|es)?)"
+    r"|(?P<e6>m(?:usd|eur|gbp|chf)|mn|mil|mln|mio|million(?:s|en|es)?)"
     r"|(?P<e9>bn|b(?:usd|eur|gbp|chf)|billions?|mrd|milliarden?)|(?P<e12>trn|trillions?))(?![^\W_])"
     r"|(?:(?<=_)|[$€£]\s?)(?P<letter>[kmb])(?![^\W_])|\s\((?P<alone>[kmb])\)"
-    r"|(?<![\w.])1e(?P<power>3|6|9|12)(?!\d)"
-    r"|(?:[/*]\s?|div\(\s?)1(?P<zeros>(?:[_,]?000)+)(?![\d_])",
+    r"|(?<![\w.])(?:1e|10\s?\*\*\s?)(?P<power>3|6|9|12)(?!\d)"
+    r"|(?:[/*=x×]\s?|div\(\s?|\bin\s)1(?P<zeros>(?:[_,]?000)+)s?(?![\d_])",
     re.IGNORECASE,
 )
 """Words, parts of names, and divisors by which a text names a scale."""

@@ -23,7 +23,7 @@ __all__ = ["RowScan", "scan_rows"]
 
 _LISTED_LINES = 5
 _FOOTER_ROWS = 200
-_REPEATS = 100
+_REPEATS, _MOST_REMARKS = 100, 200
 """Most rows left out by their number; more would not fit in a load line."""
 _ASCII_BASED = re.compile(r"utf-8(-sig)?")
 _ODD_LINES = re.compile(rb"\r(?!\n)|^#|\n#|---|===|___")
@@ -330,8 +330,8 @@ class _Walk:
             len(footer),
             _text(next(filter(None, footer[0][1]))) if footer else "",
             tuple(self.repeats[:_REPEATS]),
-            # To list all of many makes a long load line, but pandas would cut values at the sign.
-            tuple(self.remarks if self.has_hash else self.remarks[:_REPEATS]),
+            # A list of many makes a long load line, but pandas would cut values at the sign.
+            tuple(self.remarks[: _MOST_REMARKS if self.has_hash else _REPEATS]),
             len(self.remarks),
             tuple(inside) if len(inside) <= _REPEATS else (),
             is_cut=bool(footer) or len(inside) < len(self.empty_rows),

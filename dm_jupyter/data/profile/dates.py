@@ -174,15 +174,17 @@ def _order(matches: list[re.Match[str]]) -> DateKind:
     is_day_first, is_month_first = max(firsts) > 12, max(seconds) > 12
     if is_day_first and is_month_first:
         return DateKind.MIXED
-    if not is_month_first and _may_lead(firsts, lasts):
+    # A series of months is dated on one day: the part that never changes is the day.
+    # Within one year it may be the month of a series of days; with points only a day is first.
+    is_long = len(lasts) > 1
+    has_points = all(match[2] == "." for match in matches)
+    are_first_days = firsts == {1} and len(seconds) > 2 and (is_long or has_points)
+    are_second_days = seconds == {1} and len(firsts) > 2 and is_long
+    is_clear = is_month_first or has_points or are_first_days or are_second_days
+    if not is_clear and _may_lead(firsts, lasts):
         return DateKind.SHORT_YEAR
     if not is_day_first and not is_month_first:
-        # A series of months is dated on one day: the part that never changes is the day.
-        # Within one year it may be the month of a series of days; with points only a day is first.
-        is_long = len(lasts) > 1
-        has_points = all(match[2] == "." for match in matches)
-        is_day_first = firsts == {1} and len(seconds) > 2 and (is_long or has_points)
-        is_month_first = seconds == {1} and len(firsts) > 2 and is_long
+        is_day_first, is_month_first = are_first_days, are_second_days
     if is_day_first:
         return DateKind.DAY_FIRST
     return DateKind.MONTH_FIRST if is_month_first else DateKind.AMBIGUOUS

@@ -1,9 +1,12 @@
 """Which cells an output rests on."""
 
+import ast
+
 import pytest
 
 from dm_jupyter.agent.answer_cells import makes_files, needed_cells
 from dm_jupyter.assist.cell_effects import EarlierCell
+from dm_jupyter.assist.cell_names import loaded_names
 
 LOAD = "import pandas as pd\ndf = pd.read_csv('sales.csv')"
 
@@ -181,3 +184,13 @@ def test_cells_that_are_there_to_write_a_file_are_found(source: str) -> None:
 @pytest.mark.parametrize("source", ["(" * 5_000, "\0", "x = " + "-" * 60_000 + "1", "a." * 20_000])
 def test_any_text_gives_an_answer(source: str) -> None:
     assert _needed("x = 1", source, "print(x)")[-1] == 2
+
+
+def test_names_of_deep_comprehensions_are_read_in_time() -> None:
+    code = "x"
+    for _ in range(25):
+        code = f"[x for x in {code}]"
+    assert loaded_names(ast.parse(code)) == {"x"}
+    assert loaded_names(ast.parse("[a for a in b if c], {d: a for d in e for e in d}")) == set(
+        "abce"
+    )

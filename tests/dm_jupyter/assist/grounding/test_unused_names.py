@@ -30,6 +30,7 @@ def test_a_name_whose_first_word_no_cell_uses_is_unused(told: str) -> None:
         ("How many of them live in the USA, and who is CEO?", "df.size"),
         ("What share of the women on the Titanic survived?", "titanic.csv"),
         ("How heavy are the Gento penguins?", "species == 'Gentoo'"),
+        ("What is the mean Length of the petals?", "df['petallength'].mean()"),
         ("Wie viele Pinguine leben auf der Insel Torgersen?", "df.size"),
         ("What Is The Average Revenue In Each Store Category?", "df.groupby('store').sum()"),
     ],

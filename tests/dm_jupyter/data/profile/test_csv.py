@@ -241,8 +241,9 @@ def test_day_first_dates_are_parsed(tmp_path, monkeypatch):
         ([f"01.{n + 1:02}.2024" for n in range(12)], "2024-12-01"),
         ([f"{n % 28 + 1:02}/{n % 12 + 1:02}/{23 + n // 30}" for n in range(60)], "2024-12-20"),
         (["31/12/22", "31/12/23", "31/12/24"], "2024-12-31"),
+        ([f"01.{n % 12 + 1:02}.{22 + n // 12}" for n in range(36)], "2024-12-01"),
     ],
-    ids=["months of two years", "months with points", "two digits", "year ends"],
+    ids=["months of two years", "months with points", "two digits", "year ends", "short years"],
 )
 def test_what_the_parts_show_needs_no_warning(tmp_path, monkeypatch, values, last):
     rows = "".join(f"{i},{value}\n" for i, value in enumerate(values))
