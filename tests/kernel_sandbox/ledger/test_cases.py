@@ -97,6 +97,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "df[((df.country == 'UK') | (df.units == 3)) & (df.amount < 9)]",
         kept("(country == 'UK' or units == 3) and amount < 9", 1),
     ),
+    "a mask of objects": (
+        "df['n'] = ['ax', None, 3] * 16\ndf[df.n.str.contains('zz') & (df.units > 3)]",
+        kept("n contains 'zz' and units > 3", 0, ({"rows": 0}, {"rows": 44})),
+    ),
     "xor": (
         "df[(df.units >= 0) ^ (df.amount >= 0)]",
         kept("units >= 0 xor amount >= 0", 0, ({"rows": 48}, {"rows": 48})),
