@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,7 +20,7 @@ def write_whole(content: bytes, file: Path) -> None:
     Raises:
         OSError: the file can't be written; an old one is then unchanged.
     """
-    part = file.parent / f".{file.name}.{os.getpid()}.part"
+    part = file.parent / f".{file.name}.{secrets.token_hex(4)}.part"
     try:
         with part.open("wb") as opened:
             opened.write(content)
@@ -57,6 +58,7 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
     Raises:
         OSError: a folder or file can't be written.
     """
+    folder = folder.resolve()  # a link stays one
     part, old = (folder.with_name(f".{folder.name}.{end}") for end in ("part", "old"))
     if old.exists() and not folder.exists():
         old.rename(folder)
@@ -66,7 +68,8 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
         yield part
         for path in (*part.rglob("*"), part):
             _flush(path)
-        shutil.rmtree(old, ignore_errors=True)
+        if old.exists():
+            shutil.rmtree(old)
         if folder.exists():
             folder.rename(old)
         try:

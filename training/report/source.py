@@ -99,7 +99,7 @@ def _read(path: Path, name: str, is_running: bool) -> ReportRun:
     tries = tuple(_tried(record, f"{file}, line {number}") for number, record in lines.items())
     return ReportRun(
         name=name,
-        manifest=read_object(file.parent / "run.json"),
+        manifest=read_object(path / "run.json") if path.is_dir() else {},
         summary=read_object(file.parent / "summary.json"),
         tries=_noted(_judged(tries, file.parent), notes_file(path)),
     )

@@ -40,7 +40,7 @@ from training.tokens.policy import TokenPolicy
 from training.trainer.checkpoint import CheckpointFolder, TrainingProgress
 from training.trainer.engine import TransformersEngine
 from training.trainer.gguf_adapter import write_adapter
-from training.trainer.journal import TrainingJournal
+from training.trainer.journal import TrainingJournal, read_log
 from training.trainer.loop import Training
 from training.trainer.losses import bind_logps, refuse_changed_logits
 from training.trainer.model import (
@@ -70,6 +70,7 @@ from training.trainer.trained import (
 __all__ = ["export_adapter", "train"]
 
 _LIBRARIES: Final = ("torch", "transformers", "peft", "accelerate")
+_NOTEBOOKS: Final = "notebooks"
 _WHOLE_MODEL: Final = "model"
 """Folder of the trained model in that of a training without an adapter."""
 
@@ -186,7 +187,7 @@ def _answering(
     """
 
     def answer(step: int) -> Mapping[str, int]:
-        folder = out / "notebooks" / f"step-{step:06d}"
+        folder = out / _NOTEBOOKS / f"step-{step:06d}"
         arguments = Namespace(**{**vars(questions), "out": folder})
         policy = TokenPolicy(TransformersEngine(opened, out.name))
         try:
@@ -234,7 +235,7 @@ def _claimed(out: Path, made_with: Mapping[str, Any]) -> Iterator[None]:
         return
     with folder_lock(out, "training"):
         _refuse_another(out, made_with)
-        if not (out / MADE_WITH).exists() or not CheckpointFolder(out / CHECKPOINTS).steps():
+        if not (out / MADE_WITH).exists() or not _has_learned(out):
             write_json(made_with, out / MADE_WITH)
         yield
 
@@ -257,7 +258,7 @@ def _made_with(recipe: Recipe) -> dict[str, Any]:
 def _refuse_another(folder: Path, made_with: Mapping[str, Any]) -> None:
     """Refuse a folder of another use, or one that has learned from another recipe or files."""
     before = read_made_with(folder) if (folder / MADE_WITH).exists() else None
-    if before is None or not CheckpointFolder(folder / CHECKPOINTS).steps():
+    if before is None or not _has_learned(folder):
         if made_with["recipe"]["adapter"] is None and (folder / _WHOLE_MODEL).exists():
             raise TrainerError(
                 f"{folder / _WHOLE_MODEL} exists already, and the trained model would be written "
@@ -273,6 +274,13 @@ def _refuse_another(folder: Path, made_with: Mapping[str, Any]) -> None:
                 f"{folder} was started with another {difference}. "
                 "Choose a new folder, or use the original recipe and files."
             )
+
+
+def _has_learned(folder: Path) -> bool:
+    """Return whether a training has begun to learn, also if its checkpoints were removed since."""
+    updates = (one["kind"] == "update" for one in read_log(folder / "log.jsonl"))
+    steps = CheckpointFolder(folder / CHECKPOINTS).steps()
+    return bool(steps) or (folder / _NOTEBOOKS).exists() or any(updates)
 
 
 def _difference(one: Any, other: Any, name: str = "") -> str:

@@ -88,3 +88,13 @@ def test_a_folder_left_beside_by_a_killed_process_is_put_back(tmp_path: Path) ->
     with pytest.raises(ZeroDivisionError):
         unfinished()
     assert _contents(tmp_path) == {"f/x": ".f.old"}
+
+
+def test_a_link_to_a_folder_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    (tmp_path / "f").symlink_to("large")
+    for text in ("old", "new"):
+        with replaced_folder(tmp_path / "f") as part:
+            (part / text).write_text(text)
+    assert (tmp_path / "f").is_symlink()
+    assert _contents(tmp_path) == {"large/new": "new"}

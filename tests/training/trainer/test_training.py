@@ -170,6 +170,10 @@ def test_a_recipe_can_be_mended_until_something_is_learned(
     assert main(arguments(files, "out")) == 0
     kept = json.loads((files / "out" / "run.json").read_text())["recipe"]
     assert kept["training"]["pack_tokens"] == 100
+    shutil.rmtree(files / "out" / "checkpoints")
+    (files / "recipe.toml").write_text(recipe)
+    assert main(arguments(files, "out")) == 1
+    assert "started with another training.pack_tokens" in capsys.readouterr().err
 
 
 def test_a_changed_model_is_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
