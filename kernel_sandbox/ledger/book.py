@@ -9,14 +9,17 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kernel_sandbox.ledger.facts import MOST_FACTS, Coverage, Fact
 
-__all__ = ["Book", "Condition"]
+__all__ = ["CONDITION_CHARS", "Book", "CallNote", "Condition", "TableCall"]
+
+CONDITION_CHARS = 200
+"""Most characters of a condition in words."""
 
 _PER_LINE = 8
 """Most facts of one operation on one line; more from a loop add nothing."""
@@ -40,6 +43,36 @@ class Condition:
     """The word that joins its parts; empty if there is only one."""
     is_of_missing: bool = False
     """Whether it asks for missing values: finding none is no absence of data."""
+
+
+@dataclass(slots=True)
+class TableCall:
+    """One call of a wrapped operation, recorded after it has returned."""
+
+    name: str
+    line: int
+    before: int
+    """Rows of the first argument before the call, which may have changed it."""
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    result: Any = None
+    earlier: Any = None
+    """What was known of the table before a call that may change it; see `wrapping`."""
+
+    @property
+    def table(self) -> Any:
+        """The table that it was called on."""
+        return self.args[0]
+
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """Return an argument.
+
+        Args:
+            place: its index among the positional ones, the table itself being 0.
+            name: the name of the argument.
+            default: the value if it was not given.
+        """
+        return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
 
 
 class Book:
@@ -158,3 +191,7 @@ def _known(known: dict[int, Any], thing: Any) -> Any:
     """Return what is kept about an object; another one may have the same `id` by now."""
     kept = known.get(id(thing))
     return kept[1] if kept is not None and kept[0]() is thing else None
+
+
+CallNote = Callable[[Book, TableCall], None]
+"""Function that records what a call did."""

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from kernel_sandbox.ledger.book import Book, Condition
+from kernel_sandbox.ledger.book import CONDITION_CHARS, Book, Condition, TableCall
+from kernel_sandbox.ledger.conditions import condition_of, count_true, is_mask
 from kernel_sandbox.ledger.coverage import code_text, coverage_of, coverage_of_query, label
 from kernel_sandbox.ledger.facts import Coverage, Fact
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
-__all__ = ["CallNote", "TableCall", "compared", "condition_of", "gaps_of", "note_shown"]
+__all__ = ["gaps_of", "note_shown"]
 
 QUERY = "query"
 """Attribute of a table from a query: the database and the query, as a `sql` cell sets it."""
@@ -30,130 +30,12 @@ _TEXT_ROWS = 100_000
 """Most rows of a column of Python objects that is searched for missing values, which is slow."""
 _MOST_ROWS = 5_000_000
 _SHOWN_CELLS = 400
-_CONDITION_CHARS = 200
 _EXAMPLES = 3
 _MOST_COLUMNS = 100
 _KEYS = ("on", "left_on", "right_on", "by", "left_by", "right_by")
 """Parameters for the keys of a merge."""
 _PLACES = ("path_or_buf", "excel_writer", "path")
 """Parameters for the file in the operations that save a table."""
-
-
-@dataclass(slots=True)
-class TableCall:
-    """One call of a wrapped operation, recorded after it has returned."""
-
-    name: str
-    line: int
-    before: int
-    """Rows of the first argument before the call, which may have changed it."""
-    args: tuple[Any, ...]
-    kwargs: Mapping[str, Any]
-    result: Any = None
-    earlier: Any = None
-    """What was known of the table before a call that may change it; see `wrapping`."""
-
-    @property
-    def table(self) -> Any:
-        """The table that it was called on."""
-        return self.args[0]
-
-    def argument(self, place: int, name: str, default: Any = None) -> Any:
-        """Return an argument.
-
-        Args:
-            place: its index among the positional ones, the table itself being 0.
-            name: the name of the argument.
-            default: the value if it was not given.
-        """
-        return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
-
-
-CallNote = Callable[[Book, TableCall], None]
-"""Function that records what a call did."""
-
-
-def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
-    """Return the note of an operation that creates a mask; only selecting makes it a fact.
-
-    Args:
-        sign: how the condition is written.
-        form: the template of the condition in words.
-    """
-
-    def note(book: Book, call: TableCall) -> None:
-        column = call.args[0]
-        column = getattr(column, "_orig", column)  # of a `.str`
-        wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
-        if sign == "between":
-            wanted = [wanted, call.argument(2, "right")]
-        text = form.format(column=label(column), sign=sign, value=code_text(wanted))
-        text = text[:_CONDITION_CHARS]
-        rows = _count_true(call.result)
-        coverage: tuple[Coverage, ...] = ()
-        is_of_missing = sign in ("missing", "not missing")
-        if not rows and isinstance(column, pd.Series) and not is_of_missing:
-            with book.explaining() as may:
-                coverage = (coverage_of(column, wanted, text),) if may else ()
-        condition = Condition(text, coverage, rows, is_of_missing=is_of_missing)
-        book.remember(call.result, condition)
-
-    return note
-
-
-def combined(word: str) -> CallNote:
-    """Return the note of `&`, `|` or `^` on masks, also in place.
-
-    Args:
-        word: the word for the operator.
-    """
-
-    def note(book: Book, call: TableCall) -> None:
-        known = call.earlier, condition_of(book, call.args[1])
-        sides = [side or Condition("…") for side in known]
-        texts = [x.text if x.joined_by in ("", word) else f"({x.text})" for x in sides]
-        rows = _count_true(call.result)
-        coverage: tuple[Coverage, ...] = ()
-        if not rows:
-            for side in filter(None, known):
-                coverage += side.coverage or (Coverage(side.text, side.rows),)
-        text = f" {word} ".join(texts)[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, coverage, rows, word))
-
-    return note
-
-
-def inverted(book: Book, call: TableCall) -> None:
-    """Record `~`."""
-    inner = condition_of(book, call.table)
-    if inner is not None:
-        text = f"not ({inner.text})"[:_CONDITION_CHARS]
-        book.remember(call.result, Condition(text, rows=_count_true(call.result)))
-
-
-def condition_of(book: Book, mask: Any) -> Condition | None:
-    """Return the condition that a mask stands for; `None` if unknown, or if it was changed since.
-
-    Args:
-        book: the book of the kernel.
-        mask: any object.
-    """
-    known = book.condition_of(mask)
-    return known if known is not None and known.rows == _count_true(mask) else None
-
-
-def _count_true(mask: Any) -> int:
-    values = getattr(mask, "_values", mask)
-    if not isinstance(values, np.ndarray):
-        return int(mask.sum())
-    return int(np.count_nonzero(values == np.True_ if values.dtype == object else values))
-
-
-def is_mask(key: Any) -> bool:
-    """Whether a key selects rows by true and false."""
-    if isinstance(key, pd.Series | np.ndarray):
-        return key.ndim == 1 and pd.api.types.is_bool_dtype(key.dtype)
-    return isinstance(key, list) and bool(key) and isinstance(key[0], bool | np.bool_)
 
 
 def selected(book: Book, call: TableCall) -> None:
@@ -183,7 +65,7 @@ def located(book: Book, call: TableCall) -> None:
 def queried(book: Book, call: TableCall) -> None:
     """Record `.query(text)`."""
     expression = call.argument(1, "expr", "")
-    text = " ".join(str(expression).split())[:_CONDITION_CHARS]
+    text = " ".join(str(expression).split())[:CONDITION_CHARS]
     is_void = call.result is not None and not len(call.result) and call.before
     coverage: tuple[Coverage, ...] = ()
     if is_void:
@@ -237,7 +119,7 @@ def grouped(book: Book, call: TableCall) -> None:
             missing = gone if missing is None else missing | gone
     lost = 0 if missing is None else int(missing.sum())
     if lost:
-        text = ", ".join(names)[:_CONDITION_CHARS]
+        text = ", ".join(names)[:CONDITION_CHARS]
         left = call.before - lost
         book.note(Fact("dropped", "groupby", call.before, left, condition=text, line=call.line))
 
@@ -263,7 +145,7 @@ def merged(book: Book, call: TableCall) -> None:
     if not is_asof:
         how = str(call.argument(3 if is_join else 2, "how", how))
     keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
-    text = keys[:_CONDITION_CHARS] + ("" if is_asof else f" ({how})")
+    text = keys[:CONDITION_CHARS] + ("" if is_asof else f" ({how})")
     if not len(call.result):
         book.remember_void(call.result, text)
     missed = _unmatched(call, left, right, how)
@@ -297,7 +179,7 @@ def _gaps_by(side: Any, result: Any, shared: set[Any]) -> int | None:
         own = _missing(side[name])
         found = None if own is None or own.any() else _missing(result[name])
         if found is not None:
-            return _count_true(found)
+            return count_true(found)
     return None
 
 
@@ -373,7 +255,7 @@ def looked_up(book: Book, call: TableCall) -> None:
                 else coverage_of(level, value, text)
                 for level, value, text in parts
             )  # fmt: skip
-    text = " and ".join(text for _, _, text in parts)[:_CONDITION_CHARS]
+    text = " and ".join(text for _, _, text in parts)[:CONDITION_CHARS]
     book.note(Fact("kept", "get", len(table), 0, condition=text, coverage=coverage, line=call.line))
 
 
@@ -450,7 +332,7 @@ def _file_name(place: Any) -> str:
         place = os.fspath(place)
     if not isinstance(place, str):
         return ""
-    return "" if "\n" in place or "://" in place else place[:_CONDITION_CHARS]
+    return "" if "\n" in place or "://" in place else place[:CONDITION_CHARS]
 
 
 def gaps_of(table: Any) -> dict[str, int]:
@@ -475,7 +357,7 @@ def fetched(book: Book, call: TableCall) -> None:
     if not isinstance(call.result, pd.DataFrame):
         return
     query = call.argument(0, "sql")
-    text = " ".join(str(query).split())[:_CONDITION_CHARS]
+    text = " ".join(str(query).split())[:CONDITION_CHARS]
     connection, after = call.argument(1, "con"), len(call.result)
     if not after:
         book.remember_void(call.result, text)
@@ -492,7 +374,7 @@ def _note_query(book: Book, call: TableCall, database: str, query: str) -> bool:
     coverage = coverage_in_file(database, query)
     if coverage is None:
         return False
-    text = " ".join(query.split())[:_CONDITION_CHARS]
+    text = " ".join(query.split())[:CONDITION_CHARS]
     book.note(Fact("kept", "read_sql", None, 0, condition=text, coverage=coverage, line=call.line))
     return True
 
@@ -511,5 +393,5 @@ def note_shown(book: Book, shown: Any) -> None:
         book.note(Fact("shown", "display", 0, 0, condition=why))
     elif shown.size <= _SHOWN_CELLS and bool(shown.isna().to_numpy().all()):
         columns = ", ".join(map(str, getattr(shown, "columns", [label(shown)])))
-        fact = Fact("shown", "display", len(shown), 0, condition=columns[:_CONDITION_CHARS])
+        fact = Fact("shown", "display", len(shown), 0, condition=columns[:CONDITION_CHARS])
         book.note(fact)

@@ -20,9 +20,8 @@ import pandas as pd
 from pandas.core.indexing import _LocIndexer
 from pandas.core.strings.accessor import StringMethods
 
-from kernel_sandbox.ledger import notes
-from kernel_sandbox.ledger.book import Book
-from kernel_sandbox.ledger.notes import CallNote, TableCall
+from kernel_sandbox.ledger import conditions, notes
+from kernel_sandbox.ledger.book import Book, CallNote, TableCall
 
 __all__ = ["Wrapping"]
 
@@ -51,19 +50,19 @@ def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
     """Yield the operations that create masks; see `_operations`."""
     series = pd.Series
     for name, sign in _SIGNS.items():
-        yield series, f"__{name}__", notes.compared(sign)
-        yield series, name, notes.compared(sign)
-    yield series, "isin", notes.compared("in")
-    yield series, "between", notes.compared("between")
+        yield series, f"__{name}__", conditions.compared(sign)
+        yield series, name, conditions.compared(sign)
+    yield series, "isin", conditions.compared("in")
+    yield series, "between", conditions.compared("between")
     for name, words in (("isna", "missing"), ("notna", "not missing")):
-        yield series, name, notes.compared(words, "{column} {sign}")
-        yield series, name.replace("na", "null"), notes.compared(words, "{column} {sign}")
+        yield series, name, conditions.compared(words, "{column} {sign}")
+        yield series, name.replace("na", "null"), conditions.compared(words, "{column} {sign}")
     for name in _TEXT_CONDITIONS:
-        yield StringMethods, name, notes.compared(name)
+        yield StringMethods, name, conditions.compared(name)
     for word in _JOINTS:
-        yield series, f"__{word}__", notes.combined(word)
-        yield series, f"__i{word}__", notes.combined(word)
-    yield series, "__invert__", notes.inverted
+        yield series, f"__{word}__", conditions.combined(word)
+        yield series, f"__i{word}__", conditions.combined(word)
+    yield series, "__invert__", conditions.inverted
 
 
 def _methods(owner: Any) -> Iterator[tuple[Any, str, CallNote]]:
@@ -111,7 +110,7 @@ _FUNCTIONS: dict[str, CallNote] = {
 
 _EARLIER: dict[str, Callable[[Book, Any], Any]] = {
     **dict.fromkeys(_FILLERS, lambda _, table: notes.gaps_of(table)),
-    **dict.fromkeys((f"__{i}{word}__" for word in _JOINTS for i in ("", "i")), notes.condition_of),
+    **{f"__{i}{word}__": conditions.condition_of for word in _JOINTS for i in ("", "i")},
 }
 """What to look up in a table before an operation that may change it."""
 

@@ -52,7 +52,7 @@ async def _judge(arguments: argparse.Namespace) -> None:
     choice = judge_choice(
         arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
     )
-    with folder_lock(arguments.folder, "command"):
+    with folder_lock(arguments.folder):
         async with open_policy(choice, urgency=Urgency.BACKGROUND) as policy:
             options = _options(arguments, policy, records)
             rows = await judge_answers(records, options, _show_row)

@@ -62,6 +62,8 @@ class RowScan:
     The first ones, if there are many and no value contains a hash sign."""
     remark_count: int = 0
     """Number of all remarks."""
+    has_hash: bool = False
+    """Whether a value or a name contains a hash sign."""
     empty_rows: tuple[int, ...] = ()
     """Rows that contain only separators, above the last row of data."""
     is_cut: bool = False
@@ -101,6 +103,11 @@ class RowScan:
         if self.loaded_rows is None and self.row_count:
             texts.append(
                 f"only the first {self.row_count:,} rows were checked for lines that don't fit"
+            )
+        if self.has_hash and self.has_more_remarks:
+            texts.append(
+                "values are cut at '#', since there are many lines of remarks: remove those lines "
+                "from the file to read the values whole"
             )
         if self.footer_rows:
             texts.append(f"a note below the table is left out: {self.footer[:80]!r}")
@@ -333,6 +340,7 @@ class _Walk:
             # A list of many makes a long load line, but pandas would cut values at the sign.
             tuple(self.remarks[: _MOST_REMARKS if self.has_hash else _REPEATS]),
             len(self.remarks),
+            self.has_hash,
             tuple(inside) if len(inside) <= _REPEATS else (),
             is_cut=bool(footer) or len(inside) < len(self.empty_rows),
             unnamed_empty=len(inside) if len(inside) > _REPEATS else 0,

@@ -173,6 +173,14 @@ def test_many_remarks_cut_no_value_with_a_hash_sign(text: Text) -> None:
     frame, profile = text(f"# made 2024\na,b\n{rows}")
     assert frame["b"].tolist() == [*range(150)]
     assert 'comment="#"' in str(profile.tables[0].load_code)
+    assert "cut at '#'" not in said(profile)
+
+
+def test_values_that_very_many_remarks_cut_are_warned_of(text: Text) -> None:
+    rows = "".join(f"{n},a#{n}\n# see the log\n" for n in range(250))
+    frame, profile = text(f"# made 2024\nn,other\n{rows}")
+    assert set(frame["other"]) == {"a"}
+    assert "values are cut at '#'" in said(profile)
 
 
 def test_rows_and_columns_of_separators_alone_are_left_out(text: Text) -> None:
