@@ -208,7 +208,7 @@ def _scored(records: Sequence[EvalRecord], asked: _Asked) -> dict[tuple[str, int
     suite = find_suite(asked.suite or suite_of(records[0]))
     items = {item.task.id: item for item in suite.load(asked.split)}
     scored = {}
-    with closing(ScoringPool(suite, asked.score_seconds)) as scorer:
+    with closing(ScoringPool(suite, asked.score_seconds, longer_by="--score-seconds")) as scorer:
         for record in records:
             if record.id not in items:
                 raise RunError(

@@ -26,8 +26,8 @@ from training.durable.progress import WorkProgress
 from training.evaluation.knowledge import without_knowledge
 from training.marking.asking import (
     AskedModel,
-    JudgeError,
-    JudgeUnreachableError,
+    ModelUnreachableError,
+    NoReplyError,
     UnusableReplyError,
 )
 from training.scoring.free_answer import states_values
@@ -62,7 +62,7 @@ async def in_words(
         at_once: sentences that are written at the same time.
 
     Raises:
-        JudgeUnreachableError: the model can't be asked, or its replies can't be kept.
+        ModelUnreachableError: the model can't be asked, or its replies can't be kept.
         BudgetSpentError: the policy is metered, and its budget is spent.
     """
     first = list({run.record.id: run for run in reversed(list(runs))}.values())[::-1]
@@ -101,9 +101,9 @@ async def _rewritten(
     read = partial(read_sentence, values=values, question=fields["question"])
     try:
         sentence = (await model.ask(_PROMPT, fields, read)).value
-    except JudgeUnreachableError:
+    except ModelUnreachableError:
         raise
-    except JudgeError:
+    except NoReplyError:
         return None
     free = replace(right, task=replace(task, answer_format=""), steps=steps, answer=sentence)
     exported = await written_in(free, dialects)

@@ -47,7 +47,8 @@ from training.durable.log import Salvaged
 from training.evaluation.knowledge import Knowledge
 from training.evaluation.manifest import data_of, hash_data, known_hashes
 from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
-from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
+from training.marking.asking import ModelUnreachableError, NoReplyError
+from training.marking.judge import Judge
 from training.records.failures import Failure
 from training.records.records import EvalRecord, RecordLog, RunUsage, salvage
 from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample, Suite, draw
@@ -218,7 +219,7 @@ async def evaluate(
         UsageError: another evaluation is running in the folder.
         PolicyError: the model can't be reached; the records so far are kept.
         SandboxError: no cell can be run; likewise.
-        JudgeUnreachableError: the judge can't be reached, or its replies can't be kept; likewise.
+        ModelUnreachableError: the judge can't be reached, or its replies can't be kept; likewise.
     """
     with folder_lock(options.out, "evaluation"):
         resume_state = resume_state_of(options)
@@ -236,7 +237,8 @@ async def _evaluate(
     done = dict(resume_state.done)
     log = RecordLog(options.out / "records.jsonl")
     waiting = _Waiting(resume_state.to_do)
-    scorer = ScoringPool(options.suite, options.score_seconds, _scores_at_once(options.at_once))
+    scores_at_once = max(1, min(options.at_once, (os.cpu_count() or 1) // 2))
+    scorer = ScoringPool(options.suite, options.score_seconds, scores_at_once, "--score-seconds")
 
     async def work(means: _Means) -> None:
         for item, trial in waiting.of_one_worker():
@@ -291,10 +293,6 @@ class _Means:
     pool: Pool
     reader: ProfileReader
     scorer: ScoringPool
-
-
-def _scores_at_once(tries_at_once: int) -> int:
-    return max(1, min(tries_at_once, (os.cpu_count() or 1) // 2))
 
 
 def item_folder(run: Path, name: str, trial: int) -> Path:
@@ -364,9 +362,9 @@ async def _try(item: Sample, trial: int, options: EvalOptions, means: _Means) ->
         return replace(unmarked, fault=fault)
     try:
         score = await _score(item, outcome_of(solution.best, folder), options, means.scorer)
-    except JudgeUnreachableError:
+    except ModelUnreachableError:
         raise
-    except (JudgeError, ScoringError) as error:
+    except (NoReplyError, ScoringError) as error:
         _log.warning("%s is unscored: %s", item.task.id, error)
         return replace(unmarked, failure=Failure.UNSCORED, fault=str(error))
     marked = EvalRecord.of(item, trial, solution.best.trajectory, score, spent)

@@ -55,16 +55,20 @@ class ScoringPool:
     except that of an event loop.
     """
 
-    def __init__(self, suite: Suite, limit_s: float, processes: int = 1) -> None:
+    def __init__(
+        self, suite: Suite, limit_s: float, processes: int = 1, longer_by: str = ""
+    ) -> None:
         """Configure the pool without starting a process.
 
         Args:
             suite: the suite that scores; `pickle` must be able to store it and its labels.
             limit_s: the seconds that one score may take.
             processes: the number of scores at the same time.
+            longer_by: the option that sets `limit_s`, for the message of a score that is late.
         """
         self._suite = suite
         self._limit_s = limit_s
+        self._longer_by = longer_by
         self._threads = ThreadPoolExecutor(processes, "scoring")
         self._free: SimpleQueue[_Worker | None] = SimpleQueue()
         for _ in range(processes):
@@ -166,10 +170,8 @@ class ScoringPool:
 
     def _why(self, error: _LostError, what: str) -> str:
         if error.is_late:
-            return (
-                f"{self._suite.name} took more than {self._limit_s:g} s to {what}; --score-seconds "
-                "allows more"
-            )
+            way_out = f"; {self._longer_by} allows more" if self._longer_by else ""
+            return f"{self._suite.name} took more than {self._limit_s:g} s to {what}{way_out}"
         return (
             f"the process that was to {what} by the rules of {self._suite.name} was ended "
             f"({error}); the machine may be short of memory"

@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from rich.console import Console
@@ -17,8 +18,9 @@ from rich.table import Table
 
 from dm_jupyter.core.errors import DmJupyterError
 from dm_jupyter.models.opening import open_policy
-from dm_jupyter.models.protocols import Policy, Urgency
+from dm_jupyter.models.protocols import Urgency
 from training.durable.folder import folder_lock
+from training.evaluation.scoring import ScoringPool
 from training.judge.column import ColumnOptions, Reformatter, SecondColumn, judge_answers
 from training.judge.judged import Agreement, JudgedRecord, agreement_of, judgeable
 from training.marking.judge import Judge, judge_choice
@@ -26,6 +28,9 @@ from training.records.records import EvalRecord, suite_of
 from training.suites.registry import find_suite
 
 __all__ = ["main"]
+
+_SCORE_SECONDS = 60.0
+"""Limit of one score of a reformatted answer."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -52,26 +57,22 @@ async def _judge(arguments: argparse.Namespace) -> None:
     choice = judge_choice(
         arguments.judge_model, arguments.judge_base_url, arguments.judge_api_key_file
     )
-    with folder_lock(arguments.folder):
-        async with open_policy(choice, urgency=Urgency.BACKGROUND) as policy:
-            options = _options(arguments, policy, records)
-            rows = await judge_answers(records, options, _show_row)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(folder_lock(arguments.folder))
+        policy = await stack.enter_async_context(open_policy(choice, urgency=Urgency.BACKGROUND))
+        cache: Path = arguments.cache or arguments.folder / "judge"
+        second = None
+        if arguments.reformat:
+            suite = find_suite(arguments.suite or suite_of(records[0]))
+            items = suite.load(arguments.split) if arguments.split else []
+            scorer = await stack.enter_async_context(ScoringPool(suite, _SCORE_SECONDS))
+            reformatter = Reformatter(policy, cache, arguments.max_tokens)
+            second = SecondColumn(reformatter, scorer, {item.task.id: item for item in items})
+        judge = Judge(policy, cache, arguments.max_tokens)
+        options = ColumnOptions(arguments.folder, judge, second, arguments.at_once)
+        rows = await judge_answers(records, options, _show_row)
     _print(rows, records)
     print(f"verdicts: {arguments.folder / 'judged.jsonl'}")
-
-
-def _options(
-    arguments: argparse.Namespace, policy: Policy, records: Sequence[EvalRecord]
-) -> ColumnOptions:
-    cache: Path = arguments.cache or arguments.folder / "judge"
-    second = None
-    if arguments.reformat:
-        suite = find_suite(arguments.suite or suite_of(records[0]))
-        items = suite.load(arguments.split) if arguments.split else []
-        reformatter = Reformatter(policy, cache, arguments.max_tokens)
-        second = SecondColumn(reformatter, suite, {item.task.id: item for item in items})
-    judge = Judge(policy, cache, arguments.max_tokens)
-    return ColumnOptions(arguments.folder, judge, second, arguments.at_once)
 
 
 def _show_row(row: JudgedRecord) -> None:

@@ -18,13 +18,19 @@ from dm_jupyter.core.closed_form import answer_names, find_answers
 from dm_jupyter.core.task import Task
 from dm_jupyter.models.protocols import Policy
 from training.durable.at_once import each_at_once
+from training.evaluation.scoring import ScoringError, ScoringPool, SuiteError
 from training.judge.judged import JudgedLog, JudgedRecord, expected_text, item_of
-from training.marking.asking import AskedModel, UnusableReplyError
-from training.marking.judge import Judge, JudgeError, JudgeUnreachableError
+from training.marking.asking import (
+    AskedModel,
+    ModelUnreachableError,
+    NoReplyError,
+    UnusableReplyError,
+)
+from training.marking.judge import Judge
 from training.prompts import load_prompt
 from training.records.records import EvalRecord
 from training.scoring.short_answer import Token, read_tokens, tokens_equal
-from training.suites.suite import Outcome, Sample, Suite
+from training.suites.suite import Outcome, Sample
 
 __all__ = ["ColumnOptions", "Reformatter", "SecondColumn", "judge_answers", "read_reformatted"]
 
@@ -37,10 +43,10 @@ _NOTHING = "NONE"
 
 @dataclass(frozen=True, slots=True)
 class SecondColumn:
-    """The reformat step, and the suite that scores its results."""
+    """The reformat step, and the scorer of its results by the rules of the run's suite."""
 
     reformatter: Reformatter
-    suite: Suite
+    scorer: ScoringPool
     items: Mapping[str, Sample] = field(default_factory=dict)
     """The suite's items by id; a missing one is built from its record."""
 
@@ -77,9 +83,10 @@ async def judge_answers(
         on_row: receives each new row.
 
     Raises:
-        JudgeUnreachableError: no answer can be judged now; the rows so far are kept.
+        ModelUnreachableError: no answer can be judged now; the rows so far are kept.
         ValueError: the column's file or a record is incomplete, or the suite can't score a label
             from a record.
+        SuiteError: the suite can't score an answer, or its process did not start.
         OSError: the column can't be written.
     """
     log = JudgedLog(options.folder / "judged.jsonl")
@@ -132,9 +139,9 @@ async def _row(record: EvalRecord, options: ColumnOptions) -> JudgedRecord:
     try:
         verdict = await options.judge.score(REWARD_PROMPT, fields, (0, 1), is_whole=True)
         row = replace(row, judged=verdict.score == 1, reason=verdict.reason)
-    except JudgeUnreachableError:
+    except ModelUnreachableError:
         raise
-    except JudgeError as error:
+    except NoReplyError as error:
         row = replace(row, error=str(error))
     if options.reformat is None:
         return row
@@ -146,28 +153,30 @@ async def _with_reformat(row: JudgedRecord, item: Sample, second: SecondColumn) 
     row = replace(row, reformat=load_prompt(_PROMPT).fingerprint)
     try:
         text = await second.reformatter.reformat(item.task, row.answer)
-    except JudgeUnreachableError:
+    except ModelUnreachableError:
         raise
-    except JudgeError as error:
+    except NoReplyError as error:
         return replace(row, reformat_error=str(error))
     if text == row.answer:
         right, strict = row.right, row.strict
     else:
-        right, strict = _scored(text, item, second)
+        try:
+            right, strict = await _scored(text, item, second)
+        except ScoringError as error:
+            return replace(row, reformat_error=str(error))
     return replace(row, reformatted=text, reformatted_right=right, reformatted_strict=strict)
 
 
-def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
-    known = second.items.get(item.task.id, item)
+async def _scored(text: str, item: Sample, second: SecondColumn) -> tuple[bool, bool]:
+    known = second.items.get(item.task.id)
     try:
-        score = second.suite.score(known, Outcome(text, NO_FOLDER))
-    except (
-        AttributeError,
-        TypeError,
-    ) as error:  # a label that JSON can't represent came back as text
+        score = await second.scorer.score(known or item, Outcome(text, NO_FOLDER))
+    except SuiteError as error:
+        if known is not None:
+            raise
+        # A label that JSON can't represent came back as text.
         raise ValueError(
-            f"{second.suite.name} can't score {item.task.id} by the label in its record ({error}); "
-            "add --split with the folder of the split"
+            f"{error}; if its record lacks the label, add --split with the folder of the split"
         ) from error
     return score.correct, score.strict_correct
 
@@ -203,7 +212,7 @@ class Reformatter:
         task's form, or whose task has none.
 
         Raises:
-            JudgeError: the model could not be asked, or changed values twice.
+            NoReplyError: the model could not be asked, or changed values twice.
         """
         names = answer_names(task.answer_format)
         said = {name for name, _ in find_answers(answer)}

@@ -4,11 +4,11 @@ The cache has one file per question, so that no reply is paid for twice. The fil
 replies, never the questions. Any number of processes may share the folder: entries are written
 atomically, and an unreadable one counts as missing.
 
-The faults of a judge are below. None of them is a verdict: an answer without one stays unmarked.
+The faults are below. None of a judge's is a verdict: an answer without one stays unmarked.
 
 DmJupyterError
-└── JudgeError               a question to the judge has no usable answer
-    └── JudgeUnreachableError    no question can be asked, or no reply kept, now
+└── NoReplyError                 one question has no usable reply
+    └── ModelUnreachableError    no question can be asked, or no reply kept, now
 
 UnusableReplyError is not a fault of the run. It describes what is wrong with a reply, so that the
 model can be asked again.
@@ -39,8 +39,8 @@ from training.prompts import load_prompt
 __all__ = [
     "Asked",
     "AskedModel",
-    "JudgeError",
-    "JudgeUnreachableError",
+    "ModelUnreachableError",
+    "NoReplyError",
     "ReplyCache",
     "UnusableReplyError",
     "cache_key",
@@ -51,11 +51,11 @@ _OF_ONE_REQUEST = (400, 413, 422)
 """Status codes for a single request that an endpoint can't process, such as one too long."""
 
 
-class JudgeError(DmJupyterError):
-    """The judge could not be asked, or its reply is not a verdict; the answer stays unscored."""
+class NoReplyError(DmJupyterError):
+    """The model could not be asked, or its replies do not follow the form."""
 
 
-class JudgeUnreachableError(JudgeError):
+class ModelUnreachableError(NoReplyError):
     """Nothing answers, the key or the model name is wrong, or the disk for replies is full."""
 
 
@@ -80,7 +80,7 @@ class _Question:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     askers: int = 0
-    fault: JudgeError | None = None
+    fault: NoReplyError | None = None
 
 
 class AskedModel:
@@ -112,7 +112,7 @@ class AskedModel:
             read: parses a reply, or raises `UnusableReplyError`.
 
         Raises:
-            JudgeError: the model can't be asked, its replies are unusable twice, or the reply
+            NoReplyError: the model can't be asked, its replies are unusable twice, or the reply
                 can't be cached.
             BudgetSpentError: the policy is metered, and its budget is spent.
             FileNotFoundError: there is no such prompt.
@@ -130,7 +130,7 @@ class AskedModel:
                 if question.fault is not None:
                     raise type(question.fault)(str(question.fault)) from question.fault
                 return await self._fresh(prompt, key, request, read)
-        except JudgeError as fault:
+        except NoReplyError as fault:
             question.fault = fault
             raise
         finally:
@@ -168,7 +168,7 @@ class AskedModel:
             try:
                 value = read(reply)
             except UnusableReplyError as still:
-                raise JudgeError(
+                raise NoReplyError(
                     f"{self.name} gave no usable reply to {prompt}, asked twice: {still}; "
                     "a larger model keeps to the form more often"
                 ) from still
@@ -181,7 +181,7 @@ class AskedModel:
         except BudgetSpentError:
             raise
         except PolicyError as error:
-            kind = JudgeUnreachableError if _concerns_all(error) else JudgeError
+            kind = ModelUnreachableError if _concerns_all(error) else NoReplyError
             raise kind(f"{self.name} can't be asked: {error}") from error
 
     async def _keep(self, prompt: str, key: str, reply: str) -> None:
@@ -193,7 +193,7 @@ class AskedModel:
         try:
             await asyncio.to_thread(self._cache.write, key, reply, about)
         except OSError as error:
-            raise JudgeUnreachableError(
+            raise ModelUnreachableError(
                 f"the reply of {self.name} can't be kept in {self._cache.folder}: {error}; "
                 "free the disk, or name another folder"
             ) from error

@@ -14,18 +14,11 @@ from pathlib import Path
 from dm_jupyter.config import ModelChoice, model_choice
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.models.protocols import Policy
-from training.marking.asking import (
-    AskedModel,
-    JudgeError,
-    JudgeUnreachableError,
-    UnusableReplyError,
-)
+from training.marking.asking import AskedModel, UnusableReplyError
 
 __all__ = [
     "Grades",
     "Judge",
-    "JudgeError",
-    "JudgeUnreachableError",
     "Marks",
     "Scale",
     "judge_choice",
@@ -75,7 +68,7 @@ class Judge:
             is_whole: whether the score must be a whole number.
 
         Raises:
-            JudgeError: the judge could not be asked, its reply was not a verdict twice, or it
+            NoReplyError: the judge could not be asked, its reply was not a verdict twice, or it
                 can't be cached.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.
@@ -100,7 +93,7 @@ class Judge:
             is_whole: whether each score must be a whole number.
 
         Raises:
-            JudgeError: the judge could not be asked, its reply was not a verdict twice, or it
+            NoReplyError: the judge could not be asked, its reply was not a verdict twice, or it
                 can't be cached.
             FileNotFoundError: there is no such prompt.
             KeyError: the prompt has a field that `fields` lacks.

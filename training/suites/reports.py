@@ -74,7 +74,7 @@ class Reports:
         point. Without a report, the grades are the lowest and the judge isn't asked.
 
         Raises:
-            JudgeError: the judge could not be asked, or its reply is not a verdict.
+            NoReplyError: the judge could not be asked, or its reply is not a verdict.
         """
         report = await asyncio.to_thread(_report, outcome)
         points: tuple[str, ...] = item.label

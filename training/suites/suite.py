@@ -128,7 +128,7 @@ class JudgedSuite(Suite, Protocol):
             judge: the model that marks the answer.
 
         Raises:
-            JudgeError: the judge could not be asked, or its reply is not a verdict.
+            NoReplyError: the judge could not be asked, or its reply is not a verdict.
         """
         ...
 

@@ -40,7 +40,8 @@ from training.evaluation.arguments import parsed_arguments
 from training.evaluation.knowledge import read_knowledge
 from training.evaluation.models import BoundedPolicy
 from training.evaluation.run import EvalOptions, SuiteError, evaluate, item_folder, resume_state_of
-from training.marking.judge import Judge, JudgeError
+from training.marking.asking import NoReplyError
+from training.marking.judge import Judge
 from training.records.failures import Failure, failure_of
 from training.records.records import EvalRecord, RecordLog
 from training.suites.dabench import DABench
@@ -592,7 +593,7 @@ async def test_a_suite_that_cannot_score_is_named_and_nothing_is_lost(
 
 class _Marked(DABench):
     async def judge(self, item: Sample, outcome: Outcome, judge: Judge) -> ItemScore:
-        raise JudgeError("the judge said nothing of use")
+        raise NoReplyError("the judge said nothing of use")
 
 
 @pytest.mark.asyncio(loop_scope="module")

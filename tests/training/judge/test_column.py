@@ -309,6 +309,23 @@ def test_a_label_that_json_cannot_hold_needs_the_split(
     assert _lines(run)[1]["reformatted_right"] is True
 
 
+def test_a_reformatted_answer_that_takes_too_long_to_score_has_no_verdict(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _run(tmp_path)
+    monkeypatch.setitem(sys.modules, "their_suite", sys.modules[__name__])
+    monkeypatch.setattr("training.judge.__main__._SCORE_SECONDS", 0.5)
+    with ScriptedEndpoint([verdict(1), verdict(1), "@mean[2.5]", verdict(0)]) as endpoint:
+        suite = ["--reformat", "--suite", "their_suite:NeverDone"]
+        assert _judge(run, endpoint.base_url, *suite) == 0
+    form, words, _ = _lines(run)
+    assert form["reformatted_right"] is True, "an answer in form is not scored again"
+    assert (words["judged"], words["reformatted_right"]) == (True, None)
+    assert (
+        words["reformat_error"] == "never-done took more than 0.5 s to score the answer to in-words"
+    )
+
+
 class LabelledByObject:
     """A suite whose label has an attribute."""
 
@@ -327,3 +344,14 @@ class LabelledByObject:
 
     def agree(self, item: Any, one: Any, other: Any) -> bool:
         return one == other
+
+
+class NeverDone(LabelledByObject):
+    """A suite whose rules don't end."""
+
+    name = "never-done"
+
+    def score(self, item: Any, outcome: Any) -> Any:
+        import time
+
+        time.sleep(600)

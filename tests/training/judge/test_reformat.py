@@ -11,8 +11,7 @@ from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
 from tests.endpoint import ScriptedEndpoint, unused_url
 from training.judge.column import Reformatter, read_reformatted
-from training.marking.asking import UnusableReplyError
-from training.marking.judge import JudgeError
+from training.marking.asking import NoReplyError, UnusableReplyError
 
 TASK = Task("t", "Mean and count?", answer_format="@mean[value], @c[count], @normal[yes/no]")
 NAMES = ("mean", "c", "normal")
@@ -52,7 +51,7 @@ async def test_a_value_that_was_changed_is_refused_and_asked_for_once_more(tmp_p
     with ScriptedEndpoint(["@mean[2.6]", "@mean[2.50]"]) as endpoint:
         assert await _reformat(endpoint.base_url, tmp_path, ANSWER) == "@mean[2.50]"
     assert "number that the answer lacks" in endpoint.bodies[1]["messages"][-1]["content"]
-    refused = pytest.raises(JudgeError, match=r"@mean\[2.6\] holds a number")
+    refused = pytest.raises(NoReplyError, match=r"@mean\[2.6\] holds a number")
     with ScriptedEndpoint(["@mean[2.6]"]) as endpoint, refused:
         await _reformat(endpoint.base_url, tmp_path / "other", ANSWER)
 

@@ -13,7 +13,8 @@ from dm_jupyter.models.http_policy import HttpPolicy
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
 from tests.waiting import until
-from training.marking.judge import Judge, JudgeError, JudgeUnreachableError, Marks
+from training.marking.asking import ModelUnreachableError, NoReplyError
+from training.marking.judge import Judge, Marks
 from training.prompts import load_prompt
 
 
@@ -92,7 +93,7 @@ async def test_a_bad_reply_is_asked_for_once_more_with_what_is_wrong(tmp_path: P
 @pytest.mark.parametrize("reply", ["", "right", "<score>2</score>", verdict(0) + verdict(0)])
 async def test_two_bad_replies_are_no_verdict_and_never_0(reply: str, tmp_path: Path) -> None:
     with ScriptedEndpoint([reply]) as endpoint:
-        with pytest.raises(JudgeError, match="judge-1 gave no usable reply to judge_reward"):
+        with pytest.raises(NoReplyError, match="judge-1 gave no usable reply to judge_reward"):
             await _ask(endpoint, tmp_path)
         assert len(endpoint.bodies) == 2
         assert not list(tmp_path.iterdir())
@@ -102,18 +103,18 @@ async def test_two_bad_replies_are_no_verdict_and_never_0(reply: str, tmp_path: 
 
 async def test_a_dead_endpoint_is_no_verdict(tmp_path: Path) -> None:
     async with open_judge(unused_url(), tmp_path) as judge:
-        with pytest.raises(JudgeUnreachableError, match="nothing answers for judge-1") as caught:
+        with pytest.raises(ModelUnreachableError, match="nothing answers for judge-1") as caught:
             await judge.score("judge_reward", REWARD, (0, 1))
     assert isinstance(caught.value, DmJupyterError)
 
 
 async def test_a_refusal_and_a_broken_answer_are_no_verdict(tmp_path: Path) -> None:
     with ScriptedEndpoint([verdict(1)], refusals=[400, 400], breaks_at=0) as endpoint:
-        with pytest.raises(JudgeError, match="400") as refused:
+        with pytest.raises(NoReplyError, match="400") as refused:
             await _ask(endpoint, tmp_path)
         assert isinstance(refused.value.__cause__, EndpointRefusedError)
-        assert not isinstance(refused.value, JudgeUnreachableError)
-        with pytest.raises(JudgeError, match="broke off"):
+        assert not isinstance(refused.value, ModelUnreachableError)
+        with pytest.raises(NoReplyError, match="broke off"):
             await _ask(endpoint, tmp_path)
         assert (await _ask(endpoint, tmp_path)).score == 1
 
@@ -121,7 +122,7 @@ async def test_a_refusal_and_a_broken_answer_are_no_verdict(tmp_path: Path) -> N
 async def test_a_wrong_key_would_refuse_every_question(tmp_path: Path) -> None:
     with (
         ScriptedEndpoint([verdict(1)], refusals=[401]) as endpoint,
-        pytest.raises(JudgeUnreachableError, match="401"),
+        pytest.raises(ModelUnreachableError, match="401"),
     ):
         await _ask(endpoint, tmp_path)
 
@@ -129,7 +130,7 @@ async def test_a_wrong_key_would_refuse_every_question(tmp_path: Path) -> None:
 async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     script = ScriptedEndpoint([verdict(1)])
-    kept = pytest.raises(JudgeUnreachableError, match=r"can't be kept in .*cache")
+    kept = pytest.raises(ModelUnreachableError, match=r"can't be kept in .*cache")
     with script as endpoint, kept:
         await _ask(endpoint, tmp_path / "file" / "cache")
 
@@ -159,7 +160,7 @@ async def test_askers_of_the_same_share_a_failure(tmp_path: Path) -> None:
                 asyncio.create_task(judge.score("judge_reward", REWARD, (0, 1))) for _ in range(5)
             ]
             await asyncio.wait(tasks)
-    assert all(isinstance(task.exception(), JudgeError) for task in tasks)
+    assert all(isinstance(task.exception(), NoReplyError) for task in tasks)
     assert len(endpoint.bodies) == 2
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dm_jupyter.core.task import Task
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import open_judge
-from training.marking.judge import JudgeError
+from training.marking.asking import NoReplyError
 from training.suites.records import RecordError
 from training.suites.reports import Reports
 from training.suites.suite import ItemScore, JudgedSuite, Outcome, Sample
@@ -184,7 +184,7 @@ async def test_no_report_gets_the_lowest_grades_and_asks_nobody(tmp_path: Path) 
     ],
 )
 async def test_other_grades_are_no_verdict(reply: str, tmp_path: Path) -> None:
-    with pytest.raises(JudgeError, match="asked twice"):
+    with pytest.raises(NoReplyError, match="asked twice"):
         await _judged(tmp_path / "cache", Outcome(REPORT, tmp_path), reply)
 
 

@@ -17,8 +17,8 @@ from dm_jupyter.models.protocols import Policy
 from training.durable.at_once import each_at_once
 from training.marking.asking import (
     AskedModel,
-    JudgeError,
-    JudgeUnreachableError,
+    ModelUnreachableError,
+    NoReplyError,
     UnusableReplyError,
 )
 from training.marking.judge import Judge
@@ -56,7 +56,7 @@ class Paraphraser:
             at_once: questions that are asked about at the same time.
 
         Raises:
-            JudgeUnreachableError: the model can't be asked, or its replies can't be kept.
+            ModelUnreachableError: the model can't be asked, or its replies can't be kept.
         """
         await each_at_once(entries, at_once, self._rewrite)
 
@@ -70,9 +70,9 @@ class Paraphraser:
             marks = await self._judge.score(
                 CHECK, {"one": text, "other": asked.value}, (0, 1), is_whole=True
             )
-        except JudgeUnreachableError:
+        except ModelUnreachableError:
             raise
-        except JudgeError:
+        except NoReplyError:
             self.outcomes["refused: a name or number changed, or no usable reply"] += 1
             return
         if marks.score != 1:
