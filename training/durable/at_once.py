@@ -1,14 +1,15 @@
-"""Work on many items, several at a time."""
+"""Work on many items, several at a time, and on one key by one task at a time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from dm_jupyter.core.errors import first_fault
 
-__all__ = ["each_at_once"]
+__all__ = ["KeyLocks", "SharedWork", "each_at_once"]
 
 T = TypeVar("T")
 
@@ -40,3 +41,33 @@ async def each_at_once(
                 group.create_task(worker())
     except* Exception as faults:
         raise first_fault(faults) from faults
+
+
+class SharedWork:
+    """What the tasks share that hold one key after the other."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.holders = 0
+        self.fault: Exception | None = None
+        """For the holders to set: why the work failed, for those that wait."""
+
+
+class KeyLocks:
+    """Locks by key, in one event loop; a key without holders takes no memory."""
+
+    def __init__(self) -> None:
+        self._works: dict[str, SharedWork] = {}
+
+    @asynccontextmanager
+    async def holding(self, key: str) -> AsyncIterator[SharedWork]:
+        """Admit one task per key at a time; the next one finds what the first has done."""
+        work = self._works.setdefault(key, SharedWork())
+        work.holders += 1
+        try:
+            async with work.lock:
+                yield work
+        finally:
+            work.holders -= 1
+            if not work.holders:
+                del self._works[key]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.protocols import BatchPolicy, Policy, SampleRequest
 from dm_jupyter.models.sample_each import sample_each
+from training.durable.at_once import KeyLocks
 from training.durable.log import DurableLog
 
 __all__ = ["CALLS_FILE", "KeptPolicy", "completion_key"]
@@ -64,7 +63,7 @@ class KeptPolicy:
         self._known: dict[str, int] = {}
         """Offset of each call in the log, so that no completion stays in memory."""
         self._is_loaded = False
-        self._asking: dict[str, _Turn] = {}
+        self._in_flight = KeyLocks()
 
     def load(self, *, salvages: bool = False) -> None:
         """Index the log; an incomplete last line is removed.
@@ -96,7 +95,9 @@ class KeptPolicy:
             OSError: the turn can't be written to the log.
         """
         key = completion_key(self.name, request)
-        async with self._alone_with(key):
+        async with self._in_flight.holding(key):
+            if not self._is_loaded:
+                self.load()
             if key in self._known:
                 (known,) = self._log.at(self._known[key]).completions
                 on_text(known.text)
@@ -118,7 +119,9 @@ class KeptPolicy:
         if count > 1 and not self._draws_together():
             return await sample_each(self._batch_of_one, request, count)
         key = completion_key(self.name, request, count)
-        async with self._alone_with(key):
+        async with self._in_flight.holding(key):
+            if not self._is_loaded:
+                self.load()
             if key in self._known:
                 return list(self._log.at(self._known[key]).completions)
             drawn = await self._policy.sample_many(request, count)
@@ -127,29 +130,6 @@ class KeptPolicy:
 
     async def _batch_of_one(self, request: SampleRequest) -> Completion:
         return (await self.sample_many(request, 1))[0]
-
-    @asynccontextmanager
-    async def _alone_with(self, key: str) -> AsyncIterator[None]:
-        """Admit one request per key at a time; the next one finds its result."""
-        if not self._is_loaded:
-            self.load()
-        turn = self._asking.setdefault(key, _Turn())
-        turn.waiting += 1
-        try:
-            async with turn.lock:
-                yield
-        finally:
-            turn.waiting -= 1
-            if not turn.waiting:
-                del self._asking[key]
-
-
-class _Turn:
-    """A request in flight, and how many callers wait for its answer."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.waiting = 0
 
 
 def completion_key(model: str, request: SampleRequest, count: int | None = None) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -32,6 +32,7 @@ from dm_jupyter.core.errors import (
     PolicyError,
 )
 from dm_jupyter.models.protocols import Policy, SampleRequest
+from training.durable.at_once import KeyLocks
 from training.durable.atomic import write_whole
 from training.durable.budget import BudgetSpentError
 from training.prompts import load_prompt
@@ -74,15 +75,6 @@ class Asked(Generic[T]):
     """Whether it was cached, or came from an equal request in flight."""
 
 
-@dataclass(slots=True)
-class _Question:
-    """A question in flight, with the number of callers that wait for its answer."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    askers: int = 0
-    fault: NoReplyError | None = None
-
-
 class AskedModel:
     """A model asked at temperature 0 and seed 0, without a limit on concurrent questions.
 
@@ -94,7 +86,7 @@ class AskedModel:
         self._policy = policy
         self._cache = ReplyCache(cache)
         self._max_tokens = max_tokens
-        self._questions: dict[str, _Question] = {}
+        self._in_flight = KeyLocks()
 
     @property
     def name(self) -> str:
@@ -120,23 +112,17 @@ class AskedModel:
         """
         request = self._request(load_prompt(prompt).fill(fields))
         key = cache_key(self.name, load_prompt(prompt).fingerprint, request)
-        question = self._questions.setdefault(key, _Question())
-        question.askers += 1
-        try:
-            async with question.lock:
-                kept = await self._kept(key, read)
-                if kept is not None:
-                    return kept
-                if question.fault is not None:
-                    raise type(question.fault)(str(question.fault)) from question.fault
+        async with self._in_flight.holding(key) as question:
+            kept = await self._kept(key, read)
+            if kept is not None:
+                return kept
+            if question.fault is not None:
+                raise type(question.fault)(str(question.fault)) from question.fault
+            try:
                 return await self._fresh(prompt, key, request, read)
-        except NoReplyError as fault:
-            question.fault = fault
-            raise
-        finally:
-            question.askers -= 1
-            if not question.askers:
-                del self._questions[key]
+            except NoReplyError as fault:
+                question.fault = fault
+                raise
 
     def _request(self, text: str) -> SampleRequest:
         sendable = text.encode("utf-8", "replace").decode()  # half a surrogate pair can't be sent

@@ -14,6 +14,8 @@ from training.tokens.store import StoredTokens, TokenStore
 
 __all__ = ["GroupLog", "GroupRecord", "MemberRecord"]
 
+_WAY_OUT = "Remove the line: its group is then sampled again."
+
 
 @dataclass(frozen=True, slots=True)
 class MemberRecord:
@@ -68,7 +70,7 @@ class GroupLog(DurableLog[str, GroupRecord]):
     """Append-only file of groups, one JSON object per line."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, _encoded, _decoded, lambda group: group.id)
+        super().__init__(path, _encoded, _decoded, lambda group: group.id, _WAY_OUT)
 
     def ids(self) -> set[str]:
         """Return the ids of the groups so far; only one group at a time is in memory.

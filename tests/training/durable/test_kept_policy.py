@@ -161,7 +161,7 @@ async def test_a_call_that_failed_or_was_cancelled_is_asked_by_the_next(tmp_path
     follower = asyncio.create_task(policy.sample(REQUEST, print))
     waiting.cancel()
     assert (await follower).text == "```3"
-    assert not policy._asking  # nothing is kept of those who waited
+    assert not policy._in_flight._works  # nothing is kept of those who waited
 
 
 def test_all_of_a_request_but_who_waits_for_it_decides_the_key() -> None:
