@@ -12,6 +12,7 @@ from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
+    PolicyError,
     StreamBrokenError,
 )
 from dm_jupyter.core.plain_text import shown_address
@@ -19,7 +20,6 @@ from dm_jupyter.models.call import AnswerStream, Call
 from dm_jupyter.models.capabilities import Capabilities
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Request, Response
     from openai import APIError, AsyncOpenAI
 
 __all__ = ["Endpoint", "EndpointClient"]
@@ -68,14 +68,15 @@ class EndpointClient:
         self._client: AsyncOpenAI | None = None
 
     async def __aenter__(self) -> EndpointClient:
-        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
+        from dm_jupyter.models.openai_client import (  # noqa: PLC0415  (0.8 s, not for --help)
+            open_client,
+        )
 
-        self._client = AsyncOpenAI(
-            base_url=self._endpoint.base_url,
-            api_key=self._endpoint.api_key or "none",
-            max_retries=self._endpoint.retries,
-            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
-            http_client=_patient_client(),
+        self._client = open_client(
+            self._endpoint.base_url,
+            self._endpoint.api_key,
+            retries=self._endpoint.retries,
+            read_timeout_s=self._endpoint.read_timeout_s,
         )
         return self
 
@@ -86,7 +87,8 @@ class EndpointClient:
 
     @property
     def _where(self) -> str:
-        return f"{self._endpoint.model} at {self._endpoint.address}"
+        model, address = self._endpoint.model, self._endpoint.address
+        return f"{model} at {address}" if model else address
 
     @property
     def _silence(self) -> str:
@@ -97,17 +99,31 @@ class EndpointClient:
 
     async def listed(self) -> list[Any]:
         """Return the entries of its list of models; empty if the list is unavailable."""
-        import openai  # noqa: PLC0415
+        try:
+            return await self.list_of_models() or []
+        except PolicyError:
+            return []
 
+    async def list_of_models(self) -> list[Any] | None:
+        """Return the entries of its list of models; `None` if it sent something else.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, or it did not answer in time.
+            EndpointRefusedError: it answered with an error.
+        """
         assert self._client is not None  # noqa: S101
         client = self._client.with_options(max_retries=0, timeout=_LIST_S)
-        try:
+        async with self._faults():
             # The raw reply: the client accepts anything as a list, even the page of a proxy.
-            reply = json.loads((await client.models.with_raw_response.list()).content)
-        except (openai.OpenAIError, ValueError):
+            raw = (await client.models.with_raw_response.list()).content
+        try:
+            reply = json.loads(raw)
+        except ValueError:
+            return None
+        entries = reply.get("data", reply) if isinstance(reply, dict) else reply
+        if entries is None:  # some send this for an empty list
             return []
-        entries = reply.get("data") if isinstance(reply, dict) else reply
-        return entries if isinstance(entries, list) else []
+        return entries if isinstance(entries, list) else None
 
     async def asked(
         self,
@@ -217,25 +233,6 @@ class EndpointClient:
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
             ) from error
-
-
-def _patient_client() -> AsyncClient:
-    """Return a client of HTTP that sends no request again while the server still works on it.
-
-    `openai` would repeat it after each timeout. It repeats no request that failed with its own
-    error, and still those that were refused or never sent.
-    """
-    import httpx2  # noqa: PLC0415
-    import openai  # noqa: PLC0415
-
-    class PatientClient(openai.DefaultAsyncHttpxClient):
-        async def send(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-            try:
-                return await super().send(request, *args, **kwargs)
-            except httpx2.ReadTimeout as error:
-                raise openai.APITimeoutError(request=request) from error
-
-    return PatientClient()
 
 
 def _names_context(error: APIError) -> bool:

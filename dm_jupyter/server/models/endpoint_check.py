@@ -7,9 +7,7 @@ repeats it. Not covered: what the endpoint itself does with the key.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -18,7 +16,7 @@ from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.endpoint_client import Endpoint, EndpointClient
 from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import preset_at
@@ -135,7 +133,9 @@ async def listed(choice: ModelChoice) -> list[str]:
     """
 
     async def ask(choice: ModelChoice) -> list[str]:
-        return _names(await _list_of(choice), choice.api_key)
+        endpoint = Endpoint(choice.base_url, "", choice.api_key)
+        async with EndpointClient(endpoint) as client:
+            return _names(await client.list_of_models() or [], choice.api_key)
 
     names = await _reached(choice, ask, _LIST_S, _why_unlisted)
     if not names:
@@ -145,44 +145,8 @@ async def listed(choice: ModelChoice) -> list[str]:
     return names
 
 
-async def _list_of(choice: ModelChoice) -> object:
-    """Return the endpoint's reply as JSON; `None` if it is not JSON."""
-    from openai import AsyncOpenAI  # noqa: PLC0415  (0.8 s, not needed at the start)
-
-    client = AsyncOpenAI(
-        base_url=choice.base_url,
-        api_key=choice.api_key or "none",
-        max_retries=0,
-        timeout=_LIST_S,
-    )
-    # The raw reply: the client accepts any reply as a list, even the page of a proxy.
-    async with client, _faults():
-        reply = await client.models.with_raw_response.list()
-    try:
-        return json.loads(reply.content)
-    except ValueError:
-        return None
-
-
-@asynccontextmanager
-async def _faults() -> AsyncIterator[None]:
-    """Turn the client's exceptions into ours."""
-    import openai  # noqa: PLC0415
-
-    try:
-        yield
-    except openai.APITimeoutError as error:
-        raise TimeoutError from error
-    except openai.APIConnectionError as error:
-        raise EndpointUnreachableError("nothing answers") from error
-    except openai.APIStatusError as error:
-        raise EndpointRefusedError(str(error), error.status_code) from error
-
-
-def _names(reply: object, api_key: str) -> list[str]:
-    """Return the names in a reply, except one that contains the key and would show it."""
-    data = reply.get("data") if isinstance(reply, dict) else reply  # some send the bare list
-    entries = data if isinstance(data, list) else []
+def _names(entries: list[Any], api_key: str) -> list[str]:
+    """Return the names in a list, except one that contains the key and would show it."""
     ids = (entry.get("id") for entry in entries if isinstance(entry, dict))
     names = {one.strip() for one in ids if isinstance(one, str) and len(one) < _MOST_CHARS}
     shown = (one for one in names if one and not (api_key and api_key in one))
