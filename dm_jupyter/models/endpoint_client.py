@@ -1,4 +1,8 @@
-"""The connection to an OpenAI-compatible endpoint: requests, streams and faults."""
+"""The connection to an OpenAI-compatible endpoint: requests, streams and faults.
+
+Covered: no message and no traceback contains the key, even if the endpoint repeats it or its
+beginning. Not covered: an answer of the model that contains it.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +35,9 @@ _WAYS_OUT = {
     404: " — check --model and --base-url",
     429: " — too many requests, and still after all retries; wait, or use another endpoint",
 }
+_MOST_SAID = 300
+_SHORTEST_PIECE = 8
+"""Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
 _OF_CONTEXT = ("length", "size", "window", "token")
 
 
@@ -191,12 +198,23 @@ class EndpointClient:
             raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
         except openai.APIError as error:  # an event of the stream that tells an error
             if _names_context(error):
-                raise ContextFullError(f"{where}: {_reason(error)}") from error
+                raise ContextFullError(f"{where}: {self._reason(error)}") from None
             raise StreamBrokenError(
-                f"the answer of {where} broke off with an error: {_reason(error)}"
-            ) from error
+                f"the answer of {where} broke off with an error: {self._reason(error)}"
+            ) from None
         if not answers.is_whole:
             raise StreamBrokenError(broken)
+
+    def _reason(self, error: Any) -> str:
+        """Return the endpoint's own message, shortened, without the request and the key."""
+        body = error.body
+        if isinstance(body, dict):
+            message = body.get("message") or body.get("error") or body
+            body = message.get("message", message) if isinstance(message, dict) else message
+        said, key = str(body or error.response.reason_phrase), self._endpoint.api_key
+        for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
+            said = said.replace(key[:length], "[key]") if key else said
+        return said[:_MOST_SAID]
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[Any]:
@@ -220,12 +238,13 @@ class EndpointClient:
             yield
         except openai.APIStatusError as error:
             if error.status_code == 400 and "context" in str(error.body).lower():
-                raise ContextFullError(f"{where}: {_reason(error)}") from error
+                raise ContextFullError(f"{where}: {self._reason(error)}") from None
             raise EndpointRefusedError(
-                f"{where} answered {error.status_code}: {_reason(error)}"
+                f"{where} answered {error.status_code}: {self._reason(error)}"
                 f"{_WAYS_OUT.get(error.status_code, '')}",
                 error.status_code,
-            ) from error
+                error.body,
+            ) from None
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.ReadTimeout):
                 raise EndpointUnreachableError(self._silence) from error
@@ -239,12 +258,3 @@ def _names_context(error: APIError) -> bool:
     """Return whether an error says that the context is full; not one of a cancelled context."""
     text = str(error.body).lower()
     return "context" in text and any(word in text for word in _OF_CONTEXT)
-
-
-def _reason(error: Any) -> str:
-    """Return the endpoint's own message, shortened, without the request."""
-    body = error.body
-    if isinstance(body, dict):
-        message = body.get("message") or body.get("error") or body
-        body = message.get("message", message) if isinstance(message, dict) else message
-    return str(body or error.response.reason_phrase)[:300]

@@ -315,7 +315,7 @@ def _taught_by(
     error: EndpointRefusedError, call: Call, attempt: int, known: Capabilities
 ) -> Capabilities:
     """Return what is known after a refusal; unchanged if a retry makes no sense."""
-    body = getattr(error.__cause__, "body", None)
+    body = error.body
     if call.shows_pictures and error.status in _WITHOUT_PICTURES:
         return replace(known, images=False)
     if error.status not in _UNSUPPORTED or body is None:

@@ -33,8 +33,6 @@ _MOST_CHARS = 2_000
 _NOT_HERE = (404, 405)
 """Statuses with which a server answers at an address that is not an endpoint's."""
 _MOST_SAID = 300
-_SHORTEST_PIECE = 8
-"""Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
 T = TypeVar("T")
 
 
@@ -193,7 +191,7 @@ def _why(choice: ModelChoice, error: Exception, most_s: float) -> str:
         "ends in /v1.",
     }
     known = remedies.get(getattr(error, "status", 0))
-    return known or f"The endpoint was not accepted: {_said(choice, error)}"
+    return known or f"The endpoint was not accepted: {str(error)[:_MOST_SAID]}"
 
 
 def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
@@ -204,12 +202,4 @@ def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
     address = shown_address(choice.base_url)
     if status in (403, *_NOT_HERE):
         return f"{address} does not list its models (it answered {status}). Type the model's name."
-    return f"{address} did not list its models: {_said(choice, error)}"
-
-
-def _said(choice: ModelChoice, error: Exception) -> str:
-    """Return the endpoint's own words, shortened, without the key or a cut-off beginning of it."""
-    said, key = str(error), choice.api_key
-    for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
-        said = said.replace(key[:length], "[key]") if key else said
-    return said[:_MOST_SAID]
+    return f"{address} did not list its models: {str(error)[:_MOST_SAID]}"

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.endpoint import LocalServer
 
-__all__ = ["Replies", "chunk", "events", "failing", "turn"]
+__all__ = ["Replies", "Reply", "chunk", "events", "failing", "turn"]
 
 Reply = tuple[int, bytes]
 

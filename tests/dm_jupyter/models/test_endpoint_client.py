@@ -1,0 +1,53 @@
+"""Refusals and faulty streams of an endpoint become the analyst's own errors."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from dm_jupyter.core.dialect import Message
+from dm_jupyter.core.errors import EndpointRefusedError, PolicyError, StreamBrokenError
+from dm_jupyter.core.trajectory import Completion
+from dm_jupyter.models.capabilities import Capabilities
+from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.http_policy import HttpPolicy
+from dm_jupyter.models.protocols import SampleRequest
+from tests.dm_jupyter.models.scripted_replies import Replies, Reply, events, failing
+
+KEY = "sk-very-secret-0123456789"
+ASKED = SampleRequest((Message("user", "How many?"),), max_tokens=100)
+KNOWN = Capabilities(continues_prefill=False, tools=True)
+
+
+async def _sampled(reply: Reply, known: Capabilities = KNOWN) -> Completion:
+    with Replies(lambda _: reply) as server:
+        async with HttpPolicy(Endpoint(server.base_url, "m", KEY, known, retries=0)) as policy:
+            return await policy.sample(ASKED, lambda _: None)
+
+
+async def _fault(reply: Reply) -> PolicyError:
+    with pytest.raises(PolicyError) as caught:
+        await _sampled(reply)
+    assert "m at http://127.0.0.1:" in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "said"),
+    [
+        (failing(401, f"Incorrect key: {KEY}."), EndpointRefusedError, "Incorrect key: [key]."),
+        (failing(401, f"Incorrect key: {KEY[:12]}"), EndpointRefusedError, "Incorrect key: [key]"),
+        (failing(500, "x" * 290 + KEY), EndpointRefusedError, "x[key"),
+        (failing(400, {"detail": [KEY]}), EndpointRefusedError, "['[key]']"),
+        (events({"error": {"message": f"bad {KEY}"}}), StreamBrokenError, "bad [key]"),
+        (events({"error": f"context size, {KEY}"}), PolicyError, "context size, [key]"),
+    ],
+)
+async def test_a_key_that_an_endpoint_repeats_is_in_no_message_and_no_traceback(
+    reply: Reply, kind: type[Exception], said: str
+) -> None:
+    error = await _fault(reply)
+    assert isinstance(error, kind)
+    assert said in str(error)
+    assert KEY[:8] not in "".join(traceback.format_exception(error))
