@@ -49,6 +49,8 @@ _ASK_FOR_CALL = SampleRequest(
     max_tokens=256,
     temperature=0.0,
 )
+_ASK_WITHOUT_TOOLS = replace(_ASK_FOR_CALL, tools=())
+_PROBES = (_PROBE, _ASK_FOR_CALL, _ASK_WITHOUT_TOOLS)
 _ATTEMPTS = 4
 """Requests that may be refused while learning what an endpoint accepts, plus the answered one."""
 _UNSUPPORTED = (400, 422, 501)
@@ -235,7 +237,7 @@ class HttpPolicy:
 
     async def _learn_for(self, request: SampleRequest) -> None:
         """Learn the capabilities that shape the request, unless it is a probe of them itself."""
-        if request in (_PROBE, _ASK_FOR_CALL):
+        if request in _PROBES:
             return
         async with self._learning:
             if request.tools and self._capabilities.tools is None:
@@ -263,7 +265,11 @@ class HttpPolicy:
         self._learned(replace(self._capabilities, continues_prefill=goes_on))
 
     async def _learn_tools(self) -> None:
-        """Ask for a call of a tool that does nothing."""
+        """Ask for a call of a tool that does nothing.
+
+        Raises:
+            PolicyError: it does not answer, or refuses the request without a tool, too.
+        """
         try:
             (answer,) = await self._draw(_ASK_FOR_CALL)
             if answer.finish_reason == "length":  # it was thinking, and now gets room for that
@@ -272,6 +278,7 @@ class HttpPolicy:
             is_of_tools = error.status in _WITHOUT_TOOLS and "tool" in str(error)
             if error.status not in _UNSUPPORTED and not is_of_tools:
                 raise
+            await self._draw(_ASK_WITHOUT_TOOLS)  # raises if the tools were not the reason
         can_call = self._capabilities.tools is True
         self._learned(replace(self._capabilities, tools=can_call))
 

@@ -23,6 +23,7 @@ from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import presets
 from kernel_sandbox.runners.session import KernelSession
 from tests.dm_jupyter.models.families import FAMILIES, family
+from tests.dm_jupyter.models.scripted_replies import Replies, failing, turn
 from tests.dm_jupyter.models.stand_in import Fault, ScriptedModelRequest, ScriptedTurn, StandIn
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -40,6 +41,8 @@ def model(request: ScriptedModelRequest) -> ScriptedTurn:
     asked = next(one["content"] for one in request.messages if one["role"] == "user")
     if request.tools == (TOOL_PROBE.name,):
         return ScriptedTurn("", tool_calls=((TOOL_PROBE.name, "{}"),))
+    if TOOL_PROBE.name in asked:  # the same without the tool, where that was refused
+        return ScriptedTurn("I have no tools.")
     if "Count from one" in asked:
         numbers = " four five six seven eight nine"
         return ScriptedTurn(numbers if request.prefill else PROBE_OPENING + numbers)
@@ -298,3 +301,32 @@ async def test_tools_that_an_endpoint_does_not_take_are_told_in_words(kernel, na
             assert policy.capabilities.tools is False
     assert (done.stop, done.answer) == (StopReason.ANSWERED, "It is 777."), done.stop_detail
     assert stand_in.refused <= 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(400, "Budget has been exceeded! Max budget: 10.0"), (500, "the tool of billing failed")],
+)
+async def test_a_refusal_of_every_request_is_not_one_of_tools(status, said, tmp_path):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with Replies(lambda _: failing(status, said)) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            with pytest.raises(EndpointRefusedError, match=said):
+                await policy.learn()
+            assert policy.capabilities == Capabilities()
+    assert "tools" not in server.bodies[-1]
+    assert memory.recall(endpoint.address, "m") is None
+
+
+async def test_an_endpoint_that_takes_a_request_without_tools_has_none(tmp_path):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+
+    def reply(body):
+        return failing(400, "bad request") if body.get("tools") else turn("four")
+
+    with Replies(reply) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            assert (await policy.learn()).tools is False
+    assert memory.recall(endpoint.address, "m").tools is False
