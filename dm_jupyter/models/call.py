@@ -144,8 +144,9 @@ class Reply:
         """Add a piece of the stream; return its text."""
         text = self._take_delta(choice.delta) if choice.delta is not None else ""
         tokens = choice.logprobs.content if choice.logprobs else None
-        self.logprobs += [token.logprob for token in tokens or ()]
-        reason = choice.finish_reason or ""
+        logprobs = [token.logprob for token in tokens or ()]
+        self.logprobs += [one for one in logprobs if isinstance(one, float | int)]
+        reason = str(choice.finish_reason or "")
         self.finish_reason = _REASONS.get(reason, reason) or self.finish_reason
         if text and self.stop:
             self._cut()
@@ -252,16 +253,17 @@ class AnswerStream:
     def take(self, chunk: Any) -> str:
         """Add a chunk of the stream; return what it adds to the first answer."""
         if chunk.usage is not None:
-            self.prompt_tokens = chunk.usage.prompt_tokens or 0
-            self.completion_tokens = chunk.usage.completion_tokens or 0
+            self.prompt_tokens = int(chunk.usage.prompt_tokens or 0)
+            self.completion_tokens = int(chunk.usage.completion_tokens or 0)
         text = ""
-        for choice in chunk.choices or ():
+        for choice in filter(None, chunk.choices or ()):
             fresh = Reply(self.stop, self.thinks_in_text, self.is_continued)
-            reply = self.replies.setdefault(choice.index, fresh)
+            index = int(choice.index or 0)
+            reply = self.replies.setdefault(index, fresh)
             if reply.finish_reason and (self.stop or reply.finish_reason == "repetition"):
                 continue
             piece = reply.take(choice)
-            text += piece if choice.index == 0 else ""
+            text += piece if index == 0 else ""
             is_due = "\n" in piece or len(reply.pieces) % _LOOK_EACH == 0
             is_due = is_due and self.cuts_repetition and not reply.finish_reason
             if is_due and is_looping("".join(reply.pieces)):
@@ -339,7 +341,8 @@ def _text_of(delta: Any) -> str:
     if isinstance(content, list):
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
-    return content or getattr(delta, "refusal", None) or ""
+    said = content or getattr(delta, "refusal", None)
+    return said if isinstance(said, str) else ""
 
 
 def _whole_characters(text: str) -> str:

@@ -7,8 +7,8 @@ beginning. Not covered: an answer of the model that contains it.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -104,6 +104,13 @@ class EndpointClient:
             "ask again when it has less to do, ask about less data, or use a faster model"
         )
 
+    @property
+    def _broken(self) -> str:
+        return (
+            f"the answer of {self._where} broke off before its end; ask again, or look at the "
+            "server's log"
+        )
+
     async def listed(self) -> list[Any]:
         """Return the entries of its list of models; empty if the list is unavailable."""
         try:
@@ -173,18 +180,9 @@ class EndpointClient:
         on_begun: Callable[[], None],
     ) -> None:
         """Read the stream to its end; it begins with the first token, not when it opens."""
-        import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
-        import openai  # noqa: PLC0415
-
-        where = self._where
-        broken = (
-            f"the answer of {where} broke off before its end; ask again, or look at the server's "
-            "log"
-        )
         has_begun = False
-        try:
-            async for chunk in stream:
-                text = answers.take(chunk)
+        async with aclosing(self._pieces(stream, answers)) as pieces:
+            async for text in pieces:
                 if answers.has_begun and not has_begun:
                     has_begun = True
                     on_begun()
@@ -192,18 +190,34 @@ class EndpointClient:
                     on_text(text)
                 if answers.is_enough:
                     return
+        if not answers.is_whole:
+            raise StreamBrokenError(self._broken)
+
+    async def _pieces(self, stream: Any, answers: AnswerStream) -> AsyncGenerator[str]:
+        """Yield what each event adds to the first answer, and name the faults of the stream."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
+        import openai  # noqa: PLC0415
+
+        where = self._where
+        try:
+            async for chunk in stream:
+                yield answers.take(chunk)
         except openai.APITimeoutError as error:
-            raise StreamBrokenError(broken if has_begun else self._silence) from error
+            silence = self._broken if answers.has_begun else self._silence
+            raise StreamBrokenError(silence) from error
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
-            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
+            raise StreamBrokenError(f"{self._broken} ({type(error).__name__})") from error
         except openai.APIError as error:  # an event of the stream that tells an error
             if _names_context(error):
                 raise ContextFullError(f"{where}: {self._reason(error)}") from None
             raise StreamBrokenError(
                 f"the answer of {where} broke off with an error: {self._reason(error)}"
             ) from None
-        if not answers.is_whole:
-            raise StreamBrokenError(broken)
+        except (ValueError, TypeError, AttributeError) as error:  # broken JSON, or other types
+            raise StreamBrokenError(
+                f"the answer of {where} broke off, because an event of its stream is damaged "
+                f"({type(error).__name__}); ask again, or look at the server's log"
+            ) from error
 
     def _reason(self, error: Any) -> str:
         """Return the endpoint's own message, shortened, without the request and the key."""

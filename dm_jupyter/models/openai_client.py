@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from openai._streaming import ServerSentEvent, SSEDecoder
 
 from dm_jupyter.core.plain_text import is_on_this_machine
 
@@ -23,6 +24,8 @@ _SENT = {
 """Headers of a request that every endpoint gets, besides the key and the client's own."""
 _OWN = "x-stainless-"
 """How the names of the client's own headers begin; it reads them again from the request."""
+_READ = ("{", "[DONE]")
+"""How the data of the events begins that are read."""
 _OPENAI = "api.openai.com"
 
 
@@ -37,13 +40,30 @@ def open_client(
         retries: retries after a refused connection, a 429 or a 5xx.
         read_timeout_s: silence after which a request counts as failed.
     """
-    return openai.AsyncOpenAI(
+    return _Client(
         base_url=base_url,
         api_key=api_key or "none",
         max_retries=retries,
         timeout=openai.Timeout(read_timeout_s, connect=10.0),
         http_client=_HttpClient(base_url, api_key),
     )
+
+
+class _Client(openai.AsyncOpenAI):
+    def _make_sse_decoder(self) -> SSEDecoder:
+        return _Decoder()
+
+
+class _Decoder(SSEDecoder):
+    """A decoder of streams that skips events without an object, such as empty ones.
+
+    Gateways send those to keep a connection open, and `openai` would fail on them.
+    """
+
+    def decode(self, line: str) -> ServerSentEvent | None:
+        event = super().decode(line.removeprefix("\ufeff"))  # a stream may begin with a BOM
+        is_read = event is not None and event.data.lstrip().startswith(_READ)
+        return event if is_read else None
 
 
 class _HttpClient(openai.DefaultAsyncHttpxClient):

@@ -13,7 +13,7 @@ from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import SampleRequest
-from tests.dm_jupyter.models.scripted_replies import Replies, Reply, events, failing
+from tests.dm_jupyter.models.scripted_replies import Replies, Reply, chunk, events, failing
 
 KEY = "sk-very-secret-0123456789"
 ASKED = SampleRequest((Message("user", "How many?"),), max_tokens=100)
@@ -51,3 +51,54 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_message_and_no_traceback(
     assert isinstance(error, kind)
     assert said in str(error)
     assert KEY[:8] not in "".join(traceback.format_exception(error))
+
+
+PIECE, END = chunk(content="3"), chunk("stop")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        events(b"", PIECE, END),
+        events(PIECE, None, [], "ping", 7, END),
+        events(PIECE, {"choices": [None]}, END),
+        events(PIECE, chunk(content=7), END),
+        events({"choices": [{"delta": {"content": "3"}}]}, END),
+        events(PIECE, END, before=b"\xef\xbb\xbf"),
+        events(PIECE, END, before=b"event: ping\n\n: comment\n\n"),
+        events(PIECE, END, {"choices": [], "usage": {"prompt_tokens": "7"}}),
+    ],
+    ids=[
+        "empty",
+        "no objects",
+        "empty choice",
+        "number",
+        "no index",
+        "BOM",
+        "named ping",
+        "numbers as text",
+    ],
+)
+async def test_events_that_say_nothing_are_skipped(reply: Reply) -> None:
+    done = await _sampled(reply)
+    assert (done.text, done.finish_reason) == ("3", "stop")
+    assert isinstance(done.prompt_tokens, int)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"{broken",
+        b'{"choices": [{"index": 0, "delta": {"content": "\xff"}}]}',
+        {"choices": 7},
+        {"choices": ["x"]},
+        {"choices": [{"index": 0, "delta": "x"}]},
+        chunk(tool_calls=["x"]),
+        {"choices": [{"index": "one", "delta": {"content": "4"}}]},
+        {"choices": [], "usage": {"prompt_tokens": "many"}},
+    ],
+)
+async def test_a_damaged_event_is_a_broken_stream(event: object) -> None:
+    error = await _fault(events(PIECE, event, END))
+    assert isinstance(error, StreamBrokenError)
+    assert "damaged" in str(error)
