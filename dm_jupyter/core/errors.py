@@ -72,6 +72,16 @@ class EndpointRefusedError(PolicyError):
 class ContextFullError(PolicyError):
     """The conversation is longer than the model's context; the run ends as out of budget."""
 
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        """Create the error.
+
+        Args:
+            message: text for a person.
+            is_refusal: whether the request was refused, so that no answer had begun.
+        """
+        super().__init__(message)
+        self.is_refusal = is_refusal
+
 
 class StreamBrokenError(PolicyError):
     """The endpoint's answer was cut off before its end."""

@@ -28,6 +28,7 @@ __all__ = [
     "CapabilityMemory",
     "largest_limit",
     "named_field",
+    "names_context",
     "refuses_prefill",
 ]
 
@@ -54,6 +55,13 @@ _MOST_DOLLARS = 1e5
 """Dollars per million tokens: nothing costs that much, and infinity is not a price."""
 _TOO_LARGE = re.compile(
     r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
+)
+_CONTEXT_FULL = re.compile(
+    r"context[ _-]?(?:length|size|window|limit)|context[^.]{0,20}(?:full|overflow)"
+    r"|exceed[^.]{0,60} context|maximum prompt length|(?:prompt|input)s? (?:is|are) too long"
+    r"|input token count|too many (?:input |prompt )?tokens|tokens? \+ \W?max_new_tokens"
+    r"|request too large[^.]{0,80} tokens",
+    re.IGNORECASE,
 )
 _KEPT_S = 30 * 24 * 3600.0
 _MOST_KEPT = 200
@@ -243,6 +251,16 @@ def refuses_prefill(body: object) -> bool:
     """
     text = body if isinstance(body, str) else json.dumps(body, default=str)
     return bool(_CONTINUES.search(text))
+
+
+def names_context(body: object) -> bool:
+    """Whether an error says that the conversation is too long; not one of a cancelled context.
+
+    Args:
+        body: as for `named_field`.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    return bool(_CONTEXT_FULL.search(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.call import AnswerStream, Call
-from dm_jupyter.models.capabilities import Capabilities
+from dm_jupyter.models.capabilities import Capabilities, names_context
 
 if TYPE_CHECKING:
-    from openai import APIError, AsyncOpenAI
+    from openai import AsyncOpenAI
 
 __all__ = ["Endpoint", "EndpointClient"]
 
@@ -38,7 +38,8 @@ _WAYS_OUT = {
 _MOST_SAID = 300
 _SHORTEST_PIECE = 8
 """Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
-_OF_CONTEXT = ("length", "size", "window", "token")
+_OF_CONTEXT = (400, 413, 422, 500)
+"""Statuses of endpoints for a conversation that is too long, if the message says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +209,7 @@ class EndpointClient:
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             raise StreamBrokenError(f"{self._broken} ({type(error).__name__})") from error
         except openai.APIError as error:  # an event of the stream that tells an error
-            if _names_context(error):
+            if names_context(error.body):
                 raise ContextFullError(f"{where}: {self._reason(error)}") from None
             raise StreamBrokenError(
                 f"the answer of {where} broke off with an error: {self._reason(error)}"
@@ -221,7 +222,7 @@ class EndpointClient:
 
     def _reason(self, error: Any) -> str:
         """Return the endpoint's own message, shortened, without the request and the key."""
-        body = error.body
+        body = error.body[0] if isinstance(error.body, list) and error.body else error.body
         if isinstance(body, dict):
             message = body.get("message") or body.get("error") or body
             body = message.get("message", message) if isinstance(message, dict) else message
@@ -251,8 +252,8 @@ class EndpointClient:
         try:
             yield
         except openai.APIStatusError as error:
-            if error.status_code == 400 and "context" in str(error.body).lower():
-                raise ContextFullError(f"{where}: {self._reason(error)}") from None
+            if error.status_code in _OF_CONTEXT and names_context(error.body):
+                raise ContextFullError(f"{where}: {self._reason(error)}", is_refusal=True) from None
             raise EndpointRefusedError(
                 f"{where} answered {error.status_code}: {self._reason(error)}"
                 f"{_WAYS_OUT.get(error.status_code, '')}",
@@ -266,9 +267,3 @@ class EndpointClient:
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
             ) from error
-
-
-def _names_context(error: APIError) -> bool:
-    """Return whether an error says that the context is full; not one of a cancelled context."""
-    text = str(error.body).lower()
-    return "context" in text and any(word in text for word in _OF_CONTEXT)

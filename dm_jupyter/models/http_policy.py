@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from functools import partial
 
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import (
+    ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
     StreamBrokenError,
@@ -105,6 +107,8 @@ class HttpPolicy:
         self._client = EndpointClient(endpoint)
         self._learning = asyncio.Lock()
         """Lock that makes concurrent samples wait while a capability is being tested."""
+        self._crowded_tokens = sys.maxsize
+        """Shortest conversation that left no room for thoughts in the context, in tokens."""
         known = memory.recall(endpoint.address, endpoint.model) if memory else None
         self._kept = self._capabilities = known or endpoint.capabilities
 
@@ -219,10 +223,14 @@ class HttpPolicy:
             if count > 1 and not _draws_several(request, self._capabilities):
                 return await sample_each(partial(self._single, logprobs=logprobs), request, count)
             asked_with = self._capabilities
-            call = build_call(self._endpoint.model, request, asked_with, count, logprobs)
+            call = self._call(request, asked_with, count, logprobs)
             try:
                 async with self._end_named():
                     answers = await self._in_turn(request, call, count, on_text)
+            except ContextFullError as error:
+                if attempt == _ATTEMPTS - 1 or not self._fits_shorter(error, call, request):
+                    raise
+                continue
             except EndpointRefusedError as error:
                 taught = _taught_by(error, call, attempt, self._capabilities)
                 # A concurrent request may have learned the same while this one was in flight.
@@ -234,6 +242,25 @@ class HttpPolicy:
             self._learned(_shown_by(answers, call, self._capabilities))
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
+
+    def _call(
+        self, request: SampleRequest, known: Capabilities, count: int, logprobs: bool
+    ) -> Call:
+        """Return the request, without room for thoughts where the context has none."""
+        call = build_call(self._endpoint.model, request, known, count, logprobs)
+        if tokens_of(call.messages) < self._crowded_tokens:
+            return call
+        most = min(request.max_tokens, known.most_tokens or request.max_tokens)
+        crowded = replace(known, most_tokens=most)
+        return build_call(self._endpoint.model, request, crowded, count, logprobs)
+
+    def _fits_shorter(self, error: ContextFullError, call: Call, request: SampleRequest) -> bool:
+        """Whether the context may have room without that for thoughts; remember it if so."""
+        limit = call.optional.get(self._capabilities.token_limit, 0)
+        if not error.is_refusal or limit <= request.max_tokens:
+            return False
+        self._crowded_tokens = min(self._crowded_tokens, tokens_of(call.messages))
+        return True
 
     async def _learn_for(self, request: SampleRequest) -> None:
         """Learn the capabilities that shape the request, unless it is a probe of them itself."""

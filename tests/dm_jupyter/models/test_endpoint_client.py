@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from dm_jupyter.core.dialect import Message
-from dm_jupyter.core.errors import EndpointRefusedError, PolicyError, StreamBrokenError
+from dm_jupyter.core.errors import (
+    ContextFullError,
+    EndpointRefusedError,
+    PolicyError,
+    StreamBrokenError,
+)
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.capabilities import Capabilities
 from dm_jupyter.models.endpoint_client import Endpoint
@@ -102,3 +110,55 @@ async def test_a_damaged_event_is_a_broken_stream(event: object) -> None:
     error = await _fault(events(PIECE, event, END))
     assert isinstance(error, StreamBrokenError)
     assert "damaged" in str(error)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422, 500])
+async def test_a_full_context_is_told_apart_with_every_status(status: int) -> None:
+    error = await _fault(failing(status, "prompt is too long: 210000 tokens > 200000 maximum"))
+    assert type(error) is ContextFullError
+    assert "210000 tokens" in str(error)
+
+
+async def test_a_full_context_in_a_list_is_told_in_its_own_words() -> None:
+    said = "The input token count (12) exceeds the maximum number of tokens allowed (10)."
+    error = await _fault(failing(400, [{"error": {"code": 400, "message": said}}]))
+    assert type(error) is ContextFullError
+    assert str(error).endswith(f": {said}")
+
+
+def _with_context(tokens: int) -> Callable[[dict[str, Any]], Reply]:
+    """Answers as a vLLM does, which counts the limit of an answer as if it were used up."""
+
+    def reply(body: dict[str, Any]) -> Reply:
+        read = len(body["messages"][0]["content"])
+        if read + body["max_tokens"] <= tokens:
+            return events(chunk(reasoning_content="hm"), PIECE, END)
+        words = f"This model's maximum context length is {tokens} tokens. However, you requested"
+        return failing(400, f"{words} {read + body['max_tokens']} tokens.")
+
+    return reply
+
+
+async def test_a_model_that_thinks_is_asked_for_less_where_its_context_is_small() -> None:
+    short, long, longest = (
+        replace(ASKED, messages=(Message("user", "x" * n),)) for n in (100, 300, 1000)
+    )
+    with Replies(_with_context(1000)) as server:
+        endpoint = Endpoint(server.base_url, "m", KEY, KNOWN, retries=0)
+        async with HttpPolicy(endpoint) as policy:
+            for request in (long, long, long, short):
+                assert (await policy.sample(request, lambda _: None)).text == "3"
+            with pytest.raises(ContextFullError, match="you requested 1100 tokens"):
+                await policy.sample(longest, lambda _: None)
+    limits = [body["max_tokens"] for body in server.bodies]
+    assert limits == [100, 800, 100, 100, 800, 100]
+
+
+async def test_a_context_that_is_full_after_an_answer_has_begun_is_not_asked_again() -> None:
+    known = replace(KNOWN, reasoning_field="reasoning")
+    full = events(PIECE, {"error": {"message": "the context size is exceeded"}})
+    with Replies(lambda _: full) as server:
+        async with HttpPolicy(Endpoint(server.base_url, "m", KEY, known, retries=0)) as policy:
+            with pytest.raises(ContextFullError):
+                await policy.sample(ASKED, lambda _: None)
+    assert len(server.bodies) == 1
