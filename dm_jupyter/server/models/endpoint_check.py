@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from dm_jupyter.config import ModelChoice, is_address
+from dm_jupyter.config import ModelChoice, is_address, key_in
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
 from dm_jupyter.core.plain_text import shown_address
@@ -58,13 +58,14 @@ def endpoint_of(
     texts = [word.strip() for word in words if isinstance(word, str) and len(word) < _MOST_CHARS]
     if len(texts) < len(words):
         raise SetupError("Give the address, the model's name and the key as short texts.")
-    url, name, key = texts
+    url, name, typed = texts
     if not is_address(url):
         raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
     _refuse_blank(url)
     if needs_model and not name:
         raise SetupError("Name the model as the endpoint calls it.")
-    if not key.isascii() or not key.isprintable():
+    key = key_in(typed)
+    if key is None:
         raise SetupError("The key has characters that no key has: copy it again.")
     return ModelChoice(name, url.rstrip("/"), key)
 
