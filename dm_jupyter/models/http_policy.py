@@ -23,6 +23,7 @@ from dm_jupyter.models.capabilities import (
     OPTIONAL_FIELDS,
     Capabilities,
     CapabilityMemory,
+    is_out_of_range,
     largest_limit,
     named_field,
     refuses_prefill,
@@ -63,6 +64,8 @@ _WITHOUT_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 """Statuses of endpoints for pictures that they don't accept, or that are too large."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
 """Fields that no endpoint refuses separately."""
+_WITH_VALUES = ("temperature", "top_p", "seed")
+"""Fields of which an endpoint may refuse one value and accept another."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
 """Fields that are dropped first if a refusal names none."""
 _FLAGS = _EXTENSIONS[:2]
@@ -219,10 +222,11 @@ class HttpPolicy:
         """Send a request, and repeat it without what the endpoint has refused."""
         await self._learn_for(request)
         known = self._capabilities
+        left_out: set[str] = set()
         for attempt in range(_ATTEMPTS):
             if count > 1 and not _draws_several(request, self._capabilities):
                 return await sample_each(partial(self._single, logprobs=logprobs), request, count)
-            asked_with = self._capabilities
+            asked_with = self._capabilities.without(*left_out)
             call = self._call(request, asked_with, count, logprobs)
             try:
                 async with self._end_named():
@@ -233,8 +237,9 @@ class HttpPolicy:
                 continue
             except EndpointRefusedError as error:
                 taught = _taught_by(error, call, attempt, self._capabilities)
+                left_out |= _refused_values(error, call)
                 # A concurrent request may have learned the same while this one was in flight.
-                if attempt < _ATTEMPTS - 1 and taught != asked_with:
+                if attempt < _ATTEMPTS - 1 and taught.without(*left_out) != asked_with:
                     self._capabilities = taught
                     continue
                 self._capabilities = known  # dropping these fields did not help
@@ -357,7 +362,8 @@ def _taught_by(
     if call.prefill and refuses_prefill(body):
         return replace(known, continues_prefill=False)
     named = named_field(body, call.optional)
-    if call.tools and not named and "tool" in str(body):
+    is_of_value = named in _WITH_VALUES and is_out_of_range(body)
+    if is_of_value or (call.tools and not named and "tool" in str(body)):
         return known
     is_limit = bool(named) and named == known.token_limit
     if is_limit and (most := largest_limit(body, call.optional[named])):
@@ -370,6 +376,18 @@ def _taught_by(
     for together in _TOGETHER:
         fields += together if together & set(fields) else ()
     return known.without(*fields)
+
+
+def _refused_values(error: EndpointRefusedError, call: Call) -> set[str]:
+    """Return the field whose value alone was refused, and which this request can do without.
+
+    A temperature above 1 was somebody's choice, so its refusal stays one.
+    """
+    named = named_field(error.body, call.optional)
+    if error.status not in _UNSUPPORTED or not is_out_of_range(error.body):
+        return set()
+    is_chosen = named == "temperature" and call.optional[named] > 1
+    return set() if is_chosen else {named} & set(_WITH_VALUES)
 
 
 def _suspects(call: Call) -> list[str]:

@@ -330,3 +330,43 @@ async def test_an_endpoint_that_takes_a_request_without_tools_has_none(tmp_path)
         async with HttpPolicy(endpoint, memory) as policy:
             assert (await policy.learn()).tools is False
     assert memory.recall(endpoint.address, "m").tools is False
+
+
+@pytest.mark.parametrize(
+    ("said", "is_allowed", "refused"),
+    [
+        ("temperature: range: 0..1", lambda t: t <= 1, ()),
+        ("`temperature` must be strictly positive", lambda t: t > 0, ()),
+        ("temperature is not supported", lambda _: False, ("temperature", "top_p")),
+    ],
+)
+async def test_a_temperature_out_of_range_says_nothing_of_another(
+    said, is_allowed, refused, tmp_path
+):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+
+    def reply(body):
+        return turn("3") if is_allowed(body.get("temperature", 0.5)) else failing(400, said)
+
+    def reply_without(body):
+        return failing(400, said) if "temperature" in body else turn("3")
+
+    known = Capabilities(False, True)
+    with Replies(reply_without if refused else reply) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", known, retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            await policy.sample(replace(ASKED, temperature=0.0), lambda _: None)
+            await policy.sample(replace(ASKED, temperature=0.7), lambda _: None)
+            assert policy.capabilities.refused == set(refused)
+    assert server.bodies[-1].get("temperature") == (None if refused else 0.7)
+
+
+async def test_a_chosen_temperature_that_is_out_of_range_is_refused():
+    known = Capabilities(False, True)
+    with Replies(lambda _: failing(400, "temperature: range: 0..1")) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", known, retries=0)
+        async with HttpPolicy(endpoint) as policy:
+            with pytest.raises(EndpointRefusedError, match=r"range: 0\.\.1"):
+                await policy.sample(replace(ASKED, temperature=1.5), lambda _: None)
+            assert policy.capabilities == known
+    assert len(server.bodies) == 1
