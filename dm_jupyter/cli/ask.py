@@ -12,12 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import nbformat
-from nbformat.v4 import new_notebook
-
 from dm_jupyter.agent.continued import Continued, open_notebook, refuse_open_elsewhere
 from dm_jupyter.agent.loop import RunSettings
-from dm_jupyter.agent.notebook import plain_kernel
+from dm_jupyter.agent.notebook import empty_notebook
 from dm_jupyter.agent.notebook_context import context_chars
 from dm_jupyter.agent.notebook_file import write_new
 from dm_jupyter.agent.notebook_words import why_no_answer
@@ -183,7 +180,7 @@ def _claimed(settings: AnalysisSettings, options: AskOptions) -> Iterator[Analys
     if settings.notebook is None or options.continued or options.out:
         yield settings
         return
-    empty = nbformat.writes(new_notebook(metadata=plain_kernel()))
+    empty = empty_notebook()
     try:
         path = write_new(settings.notebook, empty)
     except OSError as error:
