@@ -12,7 +12,7 @@ from jupyter_core.paths import jupyter_data_dir
 from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.plain_text import shown_address
 
-__all__ = ["ModelChoice", "is_address", "model_choice", "packages_folder"]
+__all__ = ["ModelChoice", "is_address", "key_in", "model_choice", "packages_folder"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +48,24 @@ def model_choice(
     the model's name, in place of one that the name has.
 
     Raises:
-        UsageError: the key file can't be read or is empty, an endpoint has no model name or an
-            invalid address, or an adapter has no local model below it.
+        UsageError: the key file can't be read or is empty, a key has characters that no key has, an
+            endpoint has no model name or an invalid address, or an adapter has no local model
+            below it.
     """
     base_url = _address(base_url or os.environ.get("DM_JUPYTER_BASE_URL", ""))
     model = model or os.environ.get("DM_JUPYTER_MODEL", "local")
     if base_url and model == "local":
         raise UsageError(f"which model at {shown_address(base_url)}? Name it with --model")
-    api_key = os.environ.get("DM_JUPYTER_API_KEY", "") or _own_key(base_url)
-    if api_key_file is not None:
-        try:
-            api_key = api_key_file.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(f"--api-key-file {api_key_file} can't be read: {error}") from error
-        if not api_key:
-            raise UsageError(f"--api-key-file {api_key_file} is empty")
+    source, text = _key_source(base_url, api_key_file)
+    api_key = key_in(text)
+    if api_key is None and base_url:  # a local model has no use for it
+        raise UsageError(
+            f"the key in {source} has characters that no key has, such as a line break or a "
+            "typographic quote. Copy it again"
+        )
     if adapter is not None:
         model = _with_adapter(model, base_url, adapter)
-    return ModelChoice(model, base_url, api_key)
+    return ModelChoice(model, base_url, api_key or "")
 
 
 def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
@@ -88,14 +88,36 @@ def _with_adapter(model: str, base_url: str, adapter: Path) -> str:
     return name_with_adapter(model, adapter)
 
 
-def _own_key(base_url: str) -> str:
-    """Return the key in the variable that a preset's own tools use; empty if there is none."""
-    if not base_url:
-        return ""
+def key_in(text: str) -> str | None:
+    """Return the key in a text, without what surrounds it; `None` if no key has its characters.
+
+    Args:
+        text: as copied, or read from a file; empty for no key.
+    """
+    key = text.removeprefix("\ufeff").strip()
+    return key if key.isascii() and key.isprintable() else None
+
+
+def _key_source(base_url: str, file: Path | None) -> tuple[str, str]:
+    """Return the name of the file or variable with the key, and its text; empty if there is none.
+
+    A preset's own tools may use another variable.
+    """
+    if file is not None:
+        name = f"--api-key-file {file}"
+        try:
+            text = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"{name} can't be read: {error}") from error
+        if key_in(text) == "":
+            raise UsageError(f"{name} is empty")
+        return name, text
     from dm_jupyter.presets import preset_at  # noqa: PLC0415  (not at the start of a server)
 
-    preset = preset_at(base_url)
-    return os.environ.get(preset.key_variable, "") if preset and preset.key_variable else ""
+    preset = preset_at(base_url) if base_url else None
+    names = ("DM_JUPYTER_API_KEY", preset.key_variable if preset else "")
+    found = ((name, os.environ.get(name, "")) for name in names if name)
+    return next(((name, text) for name, text in found if text.strip()), ("", ""))
 
 
 def _address(text: str) -> str:

@@ -43,7 +43,7 @@ from dm_jupyter.core.trajectory import (
     Trajectory,
     Void,
 )
-from dm_jupyter.models.protocols import Policy, SampleRequest
+from dm_jupyter.models.protocols import MOST_TEMPERATURE, Policy, SampleRequest
 from kernel_sandbox.errors import SandboxError
 
 __all__ = ["RunSettings", "begin", "give_up", "request_for", "run", "step"]
@@ -86,10 +86,12 @@ class RunSettings:
         ):  # fmt: skip
             if getattr(self, name) <= 0:
                 raise ValueError(f"RunSettings.{name} must be positive, got {getattr(self, name)}")
-        if self.retry_temperature is not None and self.retry_temperature < 0:
-            raise ValueError(
-                f"RunSettings.retry_temperature must not be negative, got {self.retry_temperature}"
-            )
+        for name in ("temperature", "retry_temperature"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= MOST_TEMPERATURE:
+                raise ValueError(
+                    f"RunSettings.{name} must be 0 to {MOST_TEMPERATURE:g}, got {value}"
+                )
 
     @classmethod
     def for_rollouts(cls) -> RunSettings:

@@ -29,7 +29,7 @@ from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import RunCell, Trajectory
 from kernel_sandbox.types import CellResult, CellRunner, CellStatus, Display
 
-__all__ = ["HeadlessNotebook", "plain_kernel", "with_outputs"]
+__all__ = ["HeadlessNotebook", "empty_notebook", "plain_kernel", "with_outputs"]
 
 _RERUNNABLE = {CellStatus.OK, CellStatus.ERROR}
 """Statuses of cells that stay code cells; one that hung or was denied would do so again."""
@@ -199,6 +199,11 @@ class HeadlessNotebook:
         definition.metadata["jupyter"] = {"source_hidden": True}
         self._write(definition)
         self._sql.knows_function = result.ok
+
+
+def empty_notebook() -> str:
+    """Return the text of a notebook file without cells."""
+    return str(nbformat.writes(new_notebook(metadata=plain_kernel())))
 
 
 def plain_kernel() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Annotated, Literal
@@ -63,6 +64,13 @@ KeyFileOption = Annotated[
 ]
 
 
+def _number(value: float) -> float:
+    """Refuse what is not a number, which no range excludes."""
+    if math.isnan(value):
+        raise typer.BadParameter("nan is not a number")
+    return value
+
+
 @app.command(epilog=EXIT_CODES)
 def ask(
     arguments: Annotated[
@@ -85,7 +93,9 @@ def ask(
     base_url: BaseUrlOption = None,
     api_key_file: KeyFileOption = None,
     max_turns: Annotated[int, typer.Option(min=1, help="turns of the model")] = 10,
-    max_seconds: Annotated[float, typer.Option(min=1, help="clock time of the run")] = 1800,
+    max_seconds: Annotated[
+        float, typer.Option(min=1, callback=_number, help="clock time of the run")
+    ] = 1800,
     answer_format: Annotated[
         str, typer.Option("--format", help="form of the answer, such as '@mean_fare\\[value]'")
     ] = "",
@@ -98,7 +108,9 @@ def ask(
         ),
     ] = "auto",
     memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
-    cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
+    cell_seconds: Annotated[
+        float, typer.Option(min=1, callback=_number, help="clock time of one cell")
+    ] = 120,
     strict: Annotated[
         list[str] | None,
         typer.Option(metavar="LAYER", help="refuse to run unless this layer is active (repeat)"),
@@ -107,7 +119,9 @@ def ask(
         bool, typer.Option("--install-packages", help="install listed packages that cells lack")
     ] = False,
     turn_tokens: Annotated[int, typer.Option(min=1, help="most tokens of one turn")] = 1_000,
-    temperature: Annotated[float, typer.Option(min=0, max=2, help="sampling temperature")] = 0.2,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, callback=_number, help="sampling temperature")
+    ] = 0.2,
     seed: Annotated[int, typer.Option(help="sampling seed")] = 0,
     tries: Annotated[
         int,
@@ -157,7 +171,9 @@ def tidy(
         typer.Argument(metavar="[FILE]...", help="files outside of its folder that its cells read"),
     ] = None,
     memory_mb: Annotated[int, typer.Option(min=256, help="memory of the kernel, MiB")] = 2048,
-    cell_seconds: Annotated[float, typer.Option(min=1, help="clock time of one cell")] = 120,
+    cell_seconds: Annotated[
+        float, typer.Option(min=1, callback=_number, help="clock time of one cell")
+    ] = 120,
     strict: Annotated[
         list[str] | None,
         typer.Option(metavar="LAYER", help="refuse to run unless this layer is active (repeat)"),

@@ -6,14 +6,17 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dm_jupyter.agent.continued import Continued, open_notebook, refuse_open_elsewhere
 from dm_jupyter.agent.loop import RunSettings
+from dm_jupyter.agent.notebook import empty_notebook
 from dm_jupyter.agent.notebook_context import context_chars
+from dm_jupyter.agent.notebook_file import write_new
 from dm_jupyter.agent.notebook_words import why_no_answer
 from dm_jupyter.analysis import (
     Analysis,
@@ -106,7 +109,7 @@ async def _ask(options: AskOptions) -> int:
                 print(f"warning: {warning}", file=sys.stderr)
         watcher.show(event)
 
-    with terminate_as_interrupt(), watcher:
+    with terminate_as_interrupt(), watcher, _claimed(settings, options) as settings:
         try:
             async with open_policy(choice, watcher.progress) as policy:
                 if options.tries > 1:
@@ -146,7 +149,7 @@ def _task(options: AskOptions) -> Task:
 
 
 def _notebook_path(out: Path | None, task: Task) -> Path:
-    """Return the notebook's path: the requested one, else a free name in the current folder.
+    """Return the notebook's path: the requested one, else a name in the current folder.
 
     Raises:
         NotebookError: the folder is not writable.
@@ -162,11 +165,32 @@ def _notebook_path(out: Path | None, task: Task) -> Path:
         raise NotebookError(f"the notebook can't be written into {folder}; name a file with --out")
     if out is not None:
         return out.resolve()
-    stem = f"{task.files[0].stem}-analysis"
-    path, number = folder / f"{stem}.ipynb", 2
-    while path.exists():
-        path, number = folder / f"{stem}-{number}.ipynb", number + 1
-    return path
+    return folder / f"{task.files[0].stem}-analysis.ipynb"
+
+
+@contextmanager
+def _claimed(settings: AnalysisSettings, options: AskOptions) -> Iterator[AnalysisSettings]:
+    """Yield the settings with a name for the notebook that no other command takes meanwhile.
+
+    An empty notebook has the name until the first cell; it is removed if none ran.
+
+    Raises:
+        NotebookError: it can't be written.
+    """
+    if settings.notebook is None or options.continued or options.out:
+        yield settings
+        return
+    empty = empty_notebook()
+    try:
+        path = write_new(settings.notebook, empty)
+    except OSError as error:
+        raise NotebookError(f"{settings.notebook} can't be written ({error.strerror})") from error
+    try:
+        yield replace(settings, notebook=path)
+    finally:
+        with suppress(OSError):
+            if path.read_text("utf-8") == empty:
+                path.unlink()
 
 
 async def _settings_for(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Column, Table
@@ -17,7 +18,7 @@ from rich.text import Text
 
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
-from dm_jupyter.core.errors import PolicyError
+from dm_jupyter.core.errors import EndpointRefusedError, PolicyError
 from dm_jupyter.core.plain_text import harmless_text, shown_address
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.strictness import Strictness, Weakness, shortcomings, weaknesses
@@ -148,7 +149,7 @@ async def _model(choice: ModelChoice) -> list[PartFound]:
 
 
 async def _remote(choice: ModelChoice) -> PartFound:
-    import openai  # noqa: PLC0415
+    from dm_jupyter.models.endpoint_client import Endpoint, EndpointClient  # noqa: PLC0415
 
     address = shown_address(choice.base_url)
     again = ("doctor", "--base-url", address, "--model")
@@ -156,30 +157,30 @@ async def _remote(choice: ModelChoice) -> PartFound:
     def failed(detail: str, command: str) -> PartFound:
         return PartFound("model", choice.model, "failed", detail, command, is_blocker=True)
 
-    async with openai.AsyncOpenAI(
-        base_url=choice.base_url, api_key=choice.api_key or "none", max_retries=0, timeout=10
-    ) as client:
-        try:
-            # The raw reply: the client accepts anything as a list, even the page of a proxy.
-            names = _names((await client.models.with_raw_response.list()).content)
-        except openai.APIStatusError as error:
-            if error.status_code in _REFUSES_KEY:
-                return failed(f"{address} refuses the key. Enter one, and look again.", _ENTER_KEY)
-            if error.status_code not in _WITHOUT_LIST:
-                answered = f"{address} answers {error.status_code}. Look again when it works."
-                return failed(answered, own_command(*again, choice.model))
-            untold = f"{address} lists no models. Ask, to see whether it has this one."
-            return PartFound("model", choice.model, "missing", untold)
-        except openai.OpenAIError:
-            silent = f"Nothing answers at {address}. Start the server there, and look again."
-            return failed(silent, own_command(*again, choice.model))
-    return _looked_up(choice, names)
+    endpoint = Endpoint(choice.base_url, choice.model, choice.api_key)
+    try:
+        async with EndpointClient(endpoint) as client:
+            entries = await client.list_of_models()
+    except EndpointRefusedError as error:
+        if error.status in _REFUSES_KEY:
+            return failed(f"{address} refuses the key. Enter one, and look again.", _ENTER_KEY)
+        if error.status not in _WITHOUT_LIST:
+            answered = f"{address} answers {error.status}. Look again when it works."
+            return failed(answered, own_command(*again, choice.model))
+        untold = f"{address} lists no models. Ask, to see whether it has this one."
+        return PartFound("model", choice.model, "missing", untold)
+    except PolicyError:
+        silent = f"Nothing answers at {address}. Start the server there, and look again."
+        return failed(silent, own_command(*again, choice.model))
+    return _looked_up(choice, entries)
 
 
-def _looked_up(choice: ModelChoice, names: list[str] | None) -> PartFound:
+def _looked_up(choice: ModelChoice, entries: list[Any] | None) -> PartFound:
     """Return the finding on whether the endpoint lists the model; None is no list."""
     address = shown_address(choice.base_url)
-    if names is None:
+    listed = [one for one in entries or () if isinstance(one, dict) and "id" in one]
+    names = [str(one["id"]) for one in listed]
+    if entries is None:
         detail = (
             f"{address} answers, but not as a model's endpoint, whose address usually ends in /v1. "
             "Correct the address, and look again."
@@ -195,20 +196,6 @@ def _looked_up(choice: ModelChoice, names: list[str] | None) -> PartFound:
         command = own_command("doctor", "--base-url", address, "--model", *nearest)
         command = command if nearest else ""
     return PartFound("model", choice.model, "failed", detail, command, is_blocker=True)
-
-
-def _names(reply: bytes) -> list[str] | None:
-    """Return the names in a reply to a request for the list of models; None if it is no list."""
-    try:
-        said = json.loads(reply)
-    except ValueError:
-        return None
-    entries = said.get("data", said) if isinstance(said, dict) else said
-    if entries is None:  # some send this for an empty list
-        return []
-    if not isinstance(entries, list):
-        return None
-    return [str(entry["id"]) for entry in entries if isinstance(entry, dict) and "id" in entry]
 
 
 async def _abilities(choice: ModelChoice) -> list[PartFound]:

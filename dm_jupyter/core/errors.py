@@ -57,19 +57,30 @@ class EndpointUnreachableError(PolicyError):
 class EndpointRefusedError(PolicyError):
     """The endpoint answered with an error: a wrong key, model or request."""
 
-    def __init__(self, message: str, status: int = 0) -> None:
+    def __init__(self, message: str, status: int = 0, body: object = None) -> None:
         """Create the error.
 
         Args:
             message: text for a person.
             status: HTTP status; 0 if unknown.
+            body: the refusal as parsed from JSON, or its text; never shown, as it may have the key.
         """
         super().__init__(message)
-        self.status = status
+        self.status, self.body = status, body
 
 
 class ContextFullError(PolicyError):
     """The conversation is longer than the model's context; the run ends as out of budget."""
+
+    def __init__(self, message: str, *, is_refusal: bool = False) -> None:
+        """Create the error.
+
+        Args:
+            message: text for a person.
+            is_refusal: whether the request was refused, so that no answer had begun.
+        """
+        super().__init__(message)
+        self.is_refusal = is_refusal
 
 
 class StreamBrokenError(PolicyError):

@@ -151,7 +151,7 @@ def _options(argument: Any) -> tuple[Any, ...]:
         argument("--seed", type=int, help="sampling seed (default 0)"),
         argument("--dialect", help="the form in which the model is asked (default auto)"),
         argument("--turn-tokens", type=_count, help="most tokens of one turn (default 1000)"),
-        argument("--temperature", type=float, help="sampling temperature (default 0.2)"),
+        argument("--temperature", type=_temperature, help="sampling temperature (default 0.2)"),
         argument("--alone", action="store_true", help="tell nothing of this notebook"),
         argument("--without", type=_parts, default=(), help=_WITHOUT_HELP),
         argument("--into", choices=("cells", "output"), help=_INTO_HELP),
@@ -184,4 +184,13 @@ def _count(text: str) -> int:
     number = int(text)
     if number < 1:
         raise argparse.ArgumentTypeError(f"must be 1 or more, not {number}")
+    return number
+
+
+def _temperature(text: str) -> float:
+    from dm_jupyter.models.protocols import MOST_TEMPERATURE  # noqa: PLC0415  (as above)
+
+    number = float(text)
+    if not 0 <= number <= MOST_TEMPERATURE:
+        raise argparse.ArgumentTypeError(f"must be 0 to {MOST_TEMPERATURE:g}, not {text}")
     return number

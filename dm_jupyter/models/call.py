@@ -9,6 +9,7 @@ endpoint does not accept. An opening that it repeats instead of continuing.
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -121,6 +122,26 @@ def build_call(
 
 
 @dataclass(slots=True)
+class _ToolCall:
+    """A tool call, as far as it has arrived."""
+
+    index: int | None
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+    """Of its arguments."""
+
+    def take(self, call: Any) -> None:
+        """Add a piece of the stream."""
+        self.id = self.id or call.id or ""
+        if call.function is not None:
+            self.name = self.name or call.function.name or ""
+            said = call.function.arguments or ""
+            # Some gateways send the arguments as an object.
+            self.pieces.append(said if isinstance(said, str) else json.dumps(said))
+
+
+@dataclass(slots=True)
 class Reply:
     """One answer, as far as it has arrived."""
 
@@ -132,8 +153,7 @@ class Reply:
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     reasoning_field: str = ""
-    calls: dict[int, list[str]] = field(default_factory=dict)
-    """Name of each tool call, then the pieces of its arguments."""
+    calls: list[_ToolCall] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     finish_reason: str = ""
     seconds: float = 0.0
@@ -144,8 +164,9 @@ class Reply:
         """Add a piece of the stream; return its text."""
         text = self._take_delta(choice.delta) if choice.delta is not None else ""
         tokens = choice.logprobs.content if choice.logprobs else None
-        self.logprobs += [token.logprob for token in tokens or ()]
-        reason = choice.finish_reason or ""
+        logprobs = [token.logprob for token in tokens or ()]
+        self.logprobs += [one for one in logprobs if isinstance(one, float | int)]
+        reason = str(choice.finish_reason or "")
         self.finish_reason = _REASONS.get(reason, reason) or self.finish_reason
         if text and self.stop:
             self._cut()
@@ -164,11 +185,19 @@ class Reply:
         return text
 
     def _take_call(self, call: Any) -> None:
-        number = call.index if call.index is not None else len(self.calls)
-        pieces = self.calls.setdefault(number, [""])
-        if call.function is not None:
-            pieces[0] = pieces[0] or call.function.name or ""
-            pieces.append(call.function.arguments or "")
+        """Add a piece to its call, which is the last one with its number.
+
+        Some gateways number no call, or all of them 0: there a name, with another identity where
+        calls are numbered, begins the next.
+        """
+        opened = next((one for one in reversed(self.calls) if one.index == call.index), None)
+        begins = call.function is not None and bool(call.function.name)
+        if opened is not None and begins and call.index is not None:
+            begins = bool(call.id and opened.id and call.id != opened.id)
+        if opened is None or begins:
+            opened = _ToolCall(call.index)
+            self.calls.append(opened)
+        opened.take(call)
 
     def _spoken(self, text: str) -> str:
         """Return the text without the content of `<think>`."""
@@ -215,7 +244,7 @@ class Reply:
         if is_open and not self.thinks_in_text:
             thought, _, words = words.rpartition(_CLOSED)
             self.thoughts.append(thought.strip())
-        calls = [call_text(name, "".join(rest)) for name, *rest in self.calls.values()]
+        calls = [call_text(one.name, "".join(one.pieces)) for one in self.calls]
         return "\n".join([*([words] if words or not calls else []), *calls])
 
     @property
@@ -252,16 +281,17 @@ class AnswerStream:
     def take(self, chunk: Any) -> str:
         """Add a chunk of the stream; return what it adds to the first answer."""
         if chunk.usage is not None:
-            self.prompt_tokens = chunk.usage.prompt_tokens or 0
-            self.completion_tokens = chunk.usage.completion_tokens or 0
+            self.prompt_tokens = int(chunk.usage.prompt_tokens or 0)
+            self.completion_tokens = int(chunk.usage.completion_tokens or 0)
         text = ""
-        for choice in chunk.choices or ():
+        for choice in filter(None, chunk.choices or ()):
             fresh = Reply(self.stop, self.thinks_in_text, self.is_continued)
-            reply = self.replies.setdefault(choice.index, fresh)
+            index = int(choice.index or 0)
+            reply = self.replies.setdefault(index, fresh)
             if reply.finish_reason and (self.stop or reply.finish_reason == "repetition"):
                 continue
             piece = reply.take(choice)
-            text += piece if choice.index == 0 else ""
+            text += piece if index == 0 else ""
             is_due = "\n" in piece or len(reply.pieces) % _LOOK_EACH == 0
             is_due = is_due and self.cuts_repetition and not reply.finish_reason
             if is_due and is_looping("".join(reply.pieces)):
@@ -339,7 +369,8 @@ def _text_of(delta: Any) -> str:
     if isinstance(content, list):
         parts = [part.get("text", "") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str))
-    return content or getattr(delta, "refusal", None) or ""
+    said = content or getattr(delta, "refusal", None)
+    return said if isinstance(said, str) else ""
 
 
 def _whole_characters(text: str) -> str:

@@ -26,8 +26,10 @@ __all__ = [
     "OPTIONAL_FIELDS",
     "Capabilities",
     "CapabilityMemory",
+    "is_out_of_range",
     "largest_limit",
     "named_field",
+    "names_context",
     "refuses_prefill",
 ]
 
@@ -54,6 +56,18 @@ _MOST_DOLLARS = 1e5
 """Dollars per million tokens: nothing costs that much, and infinity is not a price."""
 _TOO_LARGE = re.compile(
     r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
+)
+_CONTEXT_FULL = re.compile(
+    r"context[ _-]?(?:length|size|window|limit)|context[^.]{0,20}(?:full|overflow)"
+    r"|exceed[^.]{0,60} context|maximum prompt length|(?:prompt|input)s? (?:is|are) too long"
+    r"|input token count|too many (?:input |prompt )?tokens|tokens? \+ \W?max_new_tokens"
+    r"|request too large[^.]{0,80} tokens",
+    re.IGNORECASE,
+)
+_OUT_OF_RANGE = re.compile(
+    r"\brange\b|\bbetween\b|(?:less|lower|smaller|greater|higher|larger|more) than"
+    r"|at (?:most|least)|positive|negative|exceed|maximum|minimum|finite|[<>≤≥]=? ?-?\d",
+    re.IGNORECASE,
 )
 _KEPT_S = 30 * 24 * 3600.0
 _MOST_KEPT = 200
@@ -243,6 +257,26 @@ def refuses_prefill(body: object) -> bool:
     """
     text = body if isinstance(body, str) else json.dumps(body, default=str)
     return bool(_CONTINUES.search(text))
+
+
+def is_out_of_range(body: object) -> bool:
+    """Whether a refusal of a field is about its value, so that another value may be accepted.
+
+    Args:
+        body: as for `named_field`.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    return bool(_OUT_OF_RANGE.search(text))
+
+
+def names_context(body: object) -> bool:
+    """Whether an error says that the conversation is too long; not one of a cancelled context.
+
+    Args:
+        body: as for `named_field`.
+    """
+    text = body if isinstance(body, str) else json.dumps(body, default=str)
+    return bool(_CONTEXT_FULL.search(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""The connection to an OpenAI-compatible endpoint: requests, streams and faults."""
+"""The connection to an OpenAI-compatible endpoint: requests, streams and faults.
+
+Covered: no message and no traceback contains the key, even if the endpoint repeats it or its
+beginning. Not covered: an answer of the model that contains it.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +16,15 @@ from dm_jupyter.core.errors import (
     ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
+    PolicyError,
     StreamBrokenError,
 )
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.call import AnswerStream, Call
-from dm_jupyter.models.capabilities import Capabilities
+from dm_jupyter.models.capabilities import Capabilities, names_context
 
 if TYPE_CHECKING:
-    from httpx2 import AsyncClient, Request, Response
-    from openai import APIError, AsyncOpenAI
+    from openai import AsyncOpenAI
 
 __all__ = ["Endpoint", "EndpointClient"]
 
@@ -31,7 +35,11 @@ _WAYS_OUT = {
     404: " — check --model and --base-url",
     429: " — too many requests, and still after all retries; wait, or use another endpoint",
 }
-_OF_CONTEXT = ("length", "size", "window", "token")
+_MOST_SAID = 300
+_SHORTEST_PIECE = 8
+"""Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
+_OF_CONTEXT = (400, 413, 422, 500)
+"""Statuses of endpoints for a conversation that is too long, if the message says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +76,15 @@ class EndpointClient:
         self._client: AsyncOpenAI | None = None
 
     async def __aenter__(self) -> EndpointClient:
-        from openai import AsyncOpenAI, Timeout  # noqa: PLC0415  (0.8 s, not needed for --help)
+        from dm_jupyter.models.openai_client import (  # noqa: PLC0415  (0.8 s, not for --help)
+            open_client,
+        )
 
-        self._client = AsyncOpenAI(
-            base_url=self._endpoint.base_url,
-            api_key=self._endpoint.api_key or "none",
-            max_retries=self._endpoint.retries,
-            timeout=Timeout(self._endpoint.read_timeout_s, connect=10.0),
-            http_client=_patient_client(),
+        self._client = open_client(
+            self._endpoint.base_url,
+            self._endpoint.api_key,
+            retries=self._endpoint.retries,
+            read_timeout_s=self._endpoint.read_timeout_s,
         )
         return self
 
@@ -86,7 +95,8 @@ class EndpointClient:
 
     @property
     def _where(self) -> str:
-        return f"{self._endpoint.model} at {self._endpoint.address}"
+        model, address = self._endpoint.model, self._endpoint.address
+        return f"{model} at {address}" if model else address
 
     @property
     def _silence(self) -> str:
@@ -95,19 +105,40 @@ class EndpointClient:
             "ask again when it has less to do, ask about less data, or use a faster model"
         )
 
+    @property
+    def _broken(self) -> str:
+        return (
+            f"the answer of {self._where} broke off before its end; ask again, or look at the "
+            "server's log"
+        )
+
     async def listed(self) -> list[Any]:
         """Return the entries of its list of models; empty if the list is unavailable."""
-        import openai  # noqa: PLC0415
+        try:
+            return await self.list_of_models() or []
+        except PolicyError:
+            return []
 
+    async def list_of_models(self) -> list[Any] | None:
+        """Return the entries of its list of models; `None` if it sent something else.
+
+        Raises:
+            EndpointUnreachableError: nothing listens there, or it did not answer in time.
+            EndpointRefusedError: it answered with an error.
+        """
         assert self._client is not None  # noqa: S101
         client = self._client.with_options(max_retries=0, timeout=_LIST_S)
-        try:
+        async with self._faults():
             # The raw reply: the client accepts anything as a list, even the page of a proxy.
-            reply = json.loads((await client.models.with_raw_response.list()).content)
-        except (openai.OpenAIError, ValueError):
+            raw = (await client.models.with_raw_response.list()).content
+        try:
+            reply = json.loads(raw)
+        except ValueError:
+            return None
+        entries = reply.get("data", reply) if isinstance(reply, dict) else reply
+        if entries is None:  # some send this for an empty list
             return []
-        entries = reply.get("data") if isinstance(reply, dict) else reply
-        return entries if isinstance(entries, list) else []
+        return entries if isinstance(entries, list) else None
 
     async def asked(
         self,
@@ -150,18 +181,9 @@ class EndpointClient:
         on_begun: Callable[[], None],
     ) -> None:
         """Read the stream to its end; it begins with the first token, not when it opens."""
-        import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
-        import openai  # noqa: PLC0415
-
-        where = self._where
-        broken = (
-            f"the answer of {where} broke off before its end; ask again, or look at the server's "
-            "log"
-        )
         has_begun = False
-        try:
-            async for chunk in stream:
-                text = answers.take(chunk)
+        async with aclosing(self._pieces(stream, answers)) as pieces:
+            async for text in pieces:
                 if answers.has_begun and not has_begun:
                     has_begun = True
                     on_begun()
@@ -169,18 +191,45 @@ class EndpointClient:
                     on_text(text)
                 if answers.is_enough:
                     return
-        except openai.APITimeoutError as error:
-            raise StreamBrokenError(broken if has_begun else self._silence) from error
-        except (openai.APIConnectionError, httpx2.HTTPError) as error:
-            raise StreamBrokenError(f"{broken} ({type(error).__name__})") from error
-        except openai.APIError as error:  # an event of the stream that tells an error
-            if _names_context(error):
-                raise ContextFullError(f"{where}: {_reason(error)}") from error
-            raise StreamBrokenError(
-                f"the answer of {where} broke off with an error: {_reason(error)}"
-            ) from error
         if not answers.is_whole:
-            raise StreamBrokenError(broken)
+            raise StreamBrokenError(self._broken)
+
+    async def _pieces(self, stream: Any, answers: AnswerStream) -> AsyncGenerator[str]:
+        """Yield what each event adds to the first answer, and name the faults of the stream."""
+        import httpx2  # noqa: PLC0415  (the client may raise its errors unwrapped)
+        import openai  # noqa: PLC0415
+
+        where = self._where
+        try:
+            async for chunk in stream:
+                yield answers.take(chunk)
+        except openai.APITimeoutError as error:
+            silence = self._broken if answers.has_begun else self._silence
+            raise StreamBrokenError(silence) from error
+        except (openai.APIConnectionError, httpx2.HTTPError) as error:
+            raise StreamBrokenError(f"{self._broken} ({type(error).__name__})") from error
+        except openai.APIError as error:  # an event of the stream that tells an error
+            if names_context(error.body):
+                raise ContextFullError(f"{where}: {self._reason(error)}") from None
+            raise StreamBrokenError(
+                f"the answer of {where} broke off with an error: {self._reason(error)}"
+            ) from None
+        except (ValueError, TypeError, AttributeError) as error:  # broken JSON, or other types
+            raise StreamBrokenError(
+                f"the answer of {where} broke off, because an event of its stream is damaged "
+                f"({type(error).__name__}); ask again, or look at the server's log"
+            ) from error
+
+    def _reason(self, error: Any) -> str:
+        """Return the endpoint's own message, shortened, without the request and the key."""
+        body = error.body[0] if isinstance(error.body, list) and error.body else error.body
+        if isinstance(body, dict):
+            message = body.get("message") or body.get("error") or body
+            body = message.get("message", message) if isinstance(message, dict) else message
+        said, key = str(body or error.response.reason_phrase), self._endpoint.api_key
+        for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
+            said = said.replace(key[:length], "[key]") if key else said
+        return said[:_MOST_SAID]
 
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[Any]:
@@ -203,13 +252,14 @@ class EndpointClient:
         try:
             yield
         except openai.APIStatusError as error:
-            if error.status_code == 400 and "context" in str(error.body).lower():
-                raise ContextFullError(f"{where}: {_reason(error)}") from error
+            if error.status_code in _OF_CONTEXT and names_context(error.body):
+                raise ContextFullError(f"{where}: {self._reason(error)}", is_refusal=True) from None
             raise EndpointRefusedError(
-                f"{where} answered {error.status_code}: {_reason(error)}"
+                f"{where} answered {error.status_code}: {self._reason(error)}"
                 f"{_WAYS_OUT.get(error.status_code, '')}",
                 error.status_code,
-            ) from error
+                error.body,
+            ) from None
         except openai.APIConnectionError as error:
             if isinstance(error.__cause__, httpx2.ReadTimeout):
                 raise EndpointUnreachableError(self._silence) from error
@@ -217,37 +267,3 @@ class EndpointClient:
                 f"nothing answers for {where}; is the server running, and is --base-url right "
                 "(it usually ends in /v1)?"
             ) from error
-
-
-def _patient_client() -> AsyncClient:
-    """Return a client of HTTP that sends no request again while the server still works on it.
-
-    `openai` would repeat it after each timeout. It repeats no request that failed with its own
-    error, and still those that were refused or never sent.
-    """
-    import httpx2  # noqa: PLC0415
-    import openai  # noqa: PLC0415
-
-    class PatientClient(openai.DefaultAsyncHttpxClient):
-        async def send(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-            try:
-                return await super().send(request, *args, **kwargs)
-            except httpx2.ReadTimeout as error:
-                raise openai.APITimeoutError(request=request) from error
-
-    return PatientClient()
-
-
-def _names_context(error: APIError) -> bool:
-    """Return whether an error says that the context is full; not one of a cancelled context."""
-    text = str(error.body).lower()
-    return "context" in text and any(word in text for word in _OF_CONTEXT)
-
-
-def _reason(error: Any) -> str:
-    """Return the endpoint's own message, shortened, without the request."""
-    body = error.body
-    if isinstance(body, dict):
-        message = body.get("message") or body.get("error") or body
-        body = message.get("message", message) if isinstance(message, dict) else message
-    return str(body or error.response.reason_phrase)[:300]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -10,6 +11,7 @@ from functools import partial
 
 from dm_jupyter.core.dialect import Message, Tool
 from dm_jupyter.core.errors import (
+    ContextFullError,
     EndpointRefusedError,
     EndpointUnreachableError,
     StreamBrokenError,
@@ -21,6 +23,7 @@ from dm_jupyter.models.capabilities import (
     OPTIONAL_FIELDS,
     Capabilities,
     CapabilityMemory,
+    is_out_of_range,
     largest_limit,
     named_field,
     refuses_prefill,
@@ -49,6 +52,8 @@ _ASK_FOR_CALL = SampleRequest(
     max_tokens=256,
     temperature=0.0,
 )
+_ASK_WITHOUT_TOOLS = replace(_ASK_FOR_CALL, tools=())
+_PROBES = (_PROBE, _ASK_FOR_CALL, _ASK_WITHOUT_TOOLS)
 _ATTEMPTS = 4
 """Requests that may be refused while learning what an endpoint accepts, plus the answered one."""
 _UNSUPPORTED = (400, 422, 501)
@@ -59,6 +64,8 @@ _WITHOUT_PICTURES = (400, 404, 413, 415, 422, 500, 501)
 """Statuses of endpoints for pictures that they don't accept, or that are too large."""
 _TOGETHER = ({"continue_final_message", "add_generation_prompt"}, {"temperature", "top_p"})
 """Fields that no endpoint refuses separately."""
+_WITH_VALUES = ("temperature", "top_p", "seed")
+"""Fields of which an endpoint may refuse one value and accept another."""
 _EXTENSIONS = ("continue_final_message", "add_generation_prompt", "n", "logprobs")
 """Fields that are dropped first if a refusal names none."""
 _FLAGS = _EXTENSIONS[:2]
@@ -103,6 +110,8 @@ class HttpPolicy:
         self._client = EndpointClient(endpoint)
         self._learning = asyncio.Lock()
         """Lock that makes concurrent samples wait while a capability is being tested."""
+        self._crowded_tokens = sys.maxsize
+        """Shortest conversation that left no room for thoughts in the context, in tokens."""
         known = memory.recall(endpoint.address, endpoint.model) if memory else None
         self._kept = self._capabilities = known or endpoint.capabilities
 
@@ -213,18 +222,24 @@ class HttpPolicy:
         """Send a request, and repeat it without what the endpoint has refused."""
         await self._learn_for(request)
         known = self._capabilities
+        left_out: set[str] = set()
         for attempt in range(_ATTEMPTS):
             if count > 1 and not _draws_several(request, self._capabilities):
                 return await sample_each(partial(self._single, logprobs=logprobs), request, count)
-            asked_with = self._capabilities
-            call = build_call(self._endpoint.model, request, asked_with, count, logprobs)
+            asked_with = self._capabilities.without(*left_out)
+            call = self._call(request, asked_with, count, logprobs)
             try:
                 async with self._end_named():
                     answers = await self._in_turn(request, call, count, on_text)
+            except ContextFullError as error:
+                if attempt == _ATTEMPTS - 1 or not self._fits_shorter(error, call, request):
+                    raise
+                continue
             except EndpointRefusedError as error:
                 taught = _taught_by(error, call, attempt, self._capabilities)
+                left_out |= _refused_values(error, call)
                 # A concurrent request may have learned the same while this one was in flight.
-                if attempt < _ATTEMPTS - 1 and taught != asked_with:
+                if attempt < _ATTEMPTS - 1 and taught.without(*left_out) != asked_with:
                     self._capabilities = taught
                     continue
                 self._capabilities = known  # dropping these fields did not help
@@ -233,9 +248,28 @@ class HttpPolicy:
             return answers.completions(call.prefill)
         raise AssertionError("the last attempt returns or raises")
 
+    def _call(
+        self, request: SampleRequest, known: Capabilities, count: int, logprobs: bool
+    ) -> Call:
+        """Return the request, without room for thoughts where the context has none."""
+        call = build_call(self._endpoint.model, request, known, count, logprobs)
+        if tokens_of(call.messages) < self._crowded_tokens:
+            return call
+        most = min(request.max_tokens, known.most_tokens or request.max_tokens)
+        crowded = replace(known, most_tokens=most)
+        return build_call(self._endpoint.model, request, crowded, count, logprobs)
+
+    def _fits_shorter(self, error: ContextFullError, call: Call, request: SampleRequest) -> bool:
+        """Whether the context may have room without that for thoughts; remember it if so."""
+        limit = call.optional.get(self._capabilities.token_limit, 0)
+        if not error.is_refusal or limit <= request.max_tokens:
+            return False
+        self._crowded_tokens = min(self._crowded_tokens, tokens_of(call.messages))
+        return True
+
     async def _learn_for(self, request: SampleRequest) -> None:
         """Learn the capabilities that shape the request, unless it is a probe of them itself."""
-        if request in (_PROBE, _ASK_FOR_CALL):
+        if request in _PROBES:
             return
         async with self._learning:
             if request.tools and self._capabilities.tools is None:
@@ -263,7 +297,11 @@ class HttpPolicy:
         self._learned(replace(self._capabilities, continues_prefill=goes_on))
 
     async def _learn_tools(self) -> None:
-        """Ask for a call of a tool that does nothing."""
+        """Ask for a call of a tool that does nothing.
+
+        Raises:
+            PolicyError: it does not answer, or refuses the request without a tool, too.
+        """
         try:
             (answer,) = await self._draw(_ASK_FOR_CALL)
             if answer.finish_reason == "length":  # it was thinking, and now gets room for that
@@ -272,6 +310,7 @@ class HttpPolicy:
             is_of_tools = error.status in _WITHOUT_TOOLS and "tool" in str(error)
             if error.status not in _UNSUPPORTED and not is_of_tools:
                 raise
+            await self._draw(_ASK_WITHOUT_TOOLS)  # raises if the tools were not the reason
         can_call = self._capabilities.tools is True
         self._learned(replace(self._capabilities, tools=can_call))
 
@@ -315,7 +354,7 @@ def _taught_by(
     error: EndpointRefusedError, call: Call, attempt: int, known: Capabilities
 ) -> Capabilities:
     """Return what is known after a refusal; unchanged if a retry makes no sense."""
-    body = getattr(error.__cause__, "body", None)
+    body = error.body
     if call.shows_pictures and error.status in _WITHOUT_PICTURES:
         return replace(known, images=False)
     if error.status not in _UNSUPPORTED or body is None:
@@ -323,7 +362,8 @@ def _taught_by(
     if call.prefill and refuses_prefill(body):
         return replace(known, continues_prefill=False)
     named = named_field(body, call.optional)
-    if call.tools and not named and "tool" in str(body):
+    is_of_value = named in _WITH_VALUES and is_out_of_range(body)
+    if is_of_value or (call.tools and not named and "tool" in str(body)):
         return known
     is_limit = bool(named) and named == known.token_limit
     if is_limit and (most := largest_limit(body, call.optional[named])):
@@ -336,6 +376,18 @@ def _taught_by(
     for together in _TOGETHER:
         fields += together if together & set(fields) else ()
     return known.without(*fields)
+
+
+def _refused_values(error: EndpointRefusedError, call: Call) -> set[str]:
+    """Return the field whose value alone was refused, and which this request can do without.
+
+    A temperature above 1 was somebody's choice, so its refusal stays one.
+    """
+    named = named_field(error.body, call.optional)
+    if error.status not in _UNSUPPORTED or not is_out_of_range(error.body):
+        return set()
+    is_chosen = named == "temperature" and call.optional[named] > 1
+    return set() if is_chosen else {named} & set(_WITH_VALUES)
 
 
 def _suspects(call: Call) -> list[str]:

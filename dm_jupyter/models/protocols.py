@@ -11,7 +11,10 @@ from dm_jupyter.core.sampled_tokens import SampledTokens
 from dm_jupyter.core.trajectory import Completion
 from dm_jupyter.models.local.tickets import Urgency
 
-__all__ = ["BatchPolicy", "Policy", "SampleRequest", "Urgency"]
+__all__ = ["MOST_TEMPERATURE", "BatchPolicy", "Policy", "SampleRequest", "Urgency"]
+
+MOST_TEMPERATURE = 2.0
+"""Highest sampling temperature of a question; some endpoints take less."""
 
 
 @dataclass(frozen=True, slots=True)

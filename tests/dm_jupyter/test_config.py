@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import traceback
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,40 @@ def test_a_key_file_that_is_no_text_is_wrong_usage(tmp_path: Path) -> None:
     key_file.write_bytes(b"\xff\xfe\x80")
     with pytest.raises(UsageError, match="--api-key-file"):
         model_choice("tiny", URL, key_file)
+
+
+@pytest.mark.parametrize("around", ["{}\r\n", " {} ", "\ufeff{}\r", "\n{}\n"])
+def test_a_key_is_read_without_what_surrounds_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, around: str
+) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_bytes(around.format("sk-of-file").encode())
+    monkeypatch.setenv("DM_JUPYTER_API_KEY", around.format("sk-of-variable"))
+    assert model_choice("tiny", URL, None).api_key == "sk-of-variable"
+    assert model_choice("tiny", URL, key_file).api_key == "sk-of-file"
+    monkeypatch.setenv("DM_JUPYTER_API_KEY", "\n")
+    monkeypatch.setenv("GROQ_API_KEY", around.format("gsk-1"))
+    assert model_choice("tiny", "groq", None).api_key == "gsk-1"
+
+
+@pytest.mark.parametrize(
+    "key", ["sk-secret\u201d", "sk-secret\nsecond", "sk-sec\x07ret", "sk-sécret"]
+)
+def test_a_damaged_key_is_wrong_usage_and_named_by_its_source_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, key: str
+) -> None:
+    key_file = tmp_path / "key"
+    key_file.write_text(key)
+    monkeypatch.setenv("DM_JUPYTER_API_KEY", key)
+    for file, source in ((key_file, f"--api-key-file {key_file}"), (None, "DM_JUPYTER_API_KEY")):
+        with pytest.raises(UsageError, match=f"the key in {source} has characters") as caught:
+            model_choice("tiny", URL, file)
+        assert "sk-" not in "".join(traceback.format_exception(caught.value))
+    assert model_choice(None, None, None).is_local
+    monkeypatch.delenv("DM_JUPYTER_API_KEY")
+    monkeypatch.setenv("GROQ_API_KEY", key)
+    with pytest.raises(UsageError, match="the key in GROQ_API_KEY"):
+        model_choice("tiny", "groq", None)
 
 
 def test_an_adapter_is_a_part_of_the_name_of_a_local_model(

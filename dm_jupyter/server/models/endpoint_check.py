@@ -7,18 +7,16 @@ repeats it. Not covered: what the endpoint itself does with the key.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from dm_jupyter.config import ModelChoice, is_address
+from dm_jupyter.config import ModelChoice, is_address, key_in
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import EndpointRefusedError, EndpointUnreachableError, PolicyError
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
-from dm_jupyter.models.endpoint_client import Endpoint
+from dm_jupyter.models.endpoint_client import Endpoint, EndpointClient
 from dm_jupyter.models.http_policy import HttpPolicy
 from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import preset_at
@@ -35,8 +33,6 @@ _MOST_CHARS = 2_000
 _NOT_HERE = (404, 405)
 """Statuses with which a server answers at an address that is not an endpoint's."""
 _MOST_SAID = 300
-_SHORTEST_PIECE = 8
-"""Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
 T = TypeVar("T")
 
 
@@ -62,13 +58,14 @@ def endpoint_of(
     texts = [word.strip() for word in words if isinstance(word, str) and len(word) < _MOST_CHARS]
     if len(texts) < len(words):
         raise SetupError("Give the address, the model's name and the key as short texts.")
-    url, name, key = texts
+    url, name, typed = texts
     if not is_address(url):
         raise SetupError("The address must begin with http:// or https://; it usually ends in /v1.")
     _refuse_blank(url)
     if needs_model and not name:
         raise SetupError("Name the model as the endpoint calls it.")
-    if not key.isascii() or not key.isprintable():
+    key = key_in(typed)
+    if key is None:
         raise SetupError("The key has characters that no key has: copy it again.")
     return ModelChoice(name, url.rstrip("/"), key)
 
@@ -135,7 +132,9 @@ async def listed(choice: ModelChoice) -> list[str]:
     """
 
     async def ask(choice: ModelChoice) -> list[str]:
-        return _names(await _list_of(choice), choice.api_key)
+        endpoint = Endpoint(choice.base_url, "", choice.api_key)
+        async with EndpointClient(endpoint) as client:
+            return _names(await client.list_of_models() or [], choice.api_key)
 
     names = await _reached(choice, ask, _LIST_S, _why_unlisted)
     if not names:
@@ -145,44 +144,8 @@ async def listed(choice: ModelChoice) -> list[str]:
     return names
 
 
-async def _list_of(choice: ModelChoice) -> object:
-    """Return the endpoint's reply as JSON; `None` if it is not JSON."""
-    from openai import AsyncOpenAI  # noqa: PLC0415  (0.8 s, not needed at the start)
-
-    client = AsyncOpenAI(
-        base_url=choice.base_url,
-        api_key=choice.api_key or "none",
-        max_retries=0,
-        timeout=_LIST_S,
-    )
-    # The raw reply: the client accepts any reply as a list, even the page of a proxy.
-    async with client, _faults():
-        reply = await client.models.with_raw_response.list()
-    try:
-        return json.loads(reply.content)
-    except ValueError:
-        return None
-
-
-@asynccontextmanager
-async def _faults() -> AsyncIterator[None]:
-    """Turn the client's exceptions into ours."""
-    import openai  # noqa: PLC0415
-
-    try:
-        yield
-    except openai.APITimeoutError as error:
-        raise TimeoutError from error
-    except openai.APIConnectionError as error:
-        raise EndpointUnreachableError("nothing answers") from error
-    except openai.APIStatusError as error:
-        raise EndpointRefusedError(str(error), error.status_code) from error
-
-
-def _names(reply: object, api_key: str) -> list[str]:
-    """Return the names in a reply, except one that contains the key and would show it."""
-    data = reply.get("data") if isinstance(reply, dict) else reply  # some send the bare list
-    entries = data if isinstance(data, list) else []
+def _names(entries: list[Any], api_key: str) -> list[str]:
+    """Return the names in a list, except one that contains the key and would show it."""
     ids = (entry.get("id") for entry in entries if isinstance(entry, dict))
     names = {one.strip() for one in ids if isinstance(one, str) and len(one) < _MOST_CHARS}
     shown = (one for one in names if one and not (api_key and api_key in one))
@@ -229,7 +192,7 @@ def _why(choice: ModelChoice, error: Exception, most_s: float) -> str:
         "ends in /v1.",
     }
     known = remedies.get(getattr(error, "status", 0))
-    return known or f"The endpoint was not accepted: {_said(choice, error)}"
+    return known or f"The endpoint was not accepted: {str(error)[:_MOST_SAID]}"
 
 
 def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
@@ -240,12 +203,4 @@ def _why_unlisted(choice: ModelChoice, error: Exception, most_s: float) -> str:
     address = shown_address(choice.base_url)
     if status in (403, *_NOT_HERE):
         return f"{address} does not list its models (it answered {status}). Type the model's name."
-    return f"{address} did not list its models: {_said(choice, error)}"
-
-
-def _said(choice: ModelChoice, error: Exception) -> str:
-    """Return the endpoint's own words, shortened, without the key or a cut-off beginning of it."""
-    said, key = str(error), choice.api_key
-    for length in range(len(key), min(len(key), _SHORTEST_PIECE) - 1, -1):
-        said = said.replace(key[:length], "[key]") if key else said
-    return said[:_MOST_SAID]
+    return f"{address} did not list its models: {str(error)[:_MOST_SAID]}"

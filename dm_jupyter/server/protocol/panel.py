@@ -9,6 +9,7 @@ import msgspec
 
 from dm_jupyter.agent.notebook_context import NotebookCell, PartKind
 from dm_jupyter.core.codec import Tagged
+from dm_jupyter.models.protocols import MOST_TEMPERATURE
 
 __all__ = [
     "MOST_TRIES",
@@ -42,8 +43,6 @@ MOST_CELLS = 400
 _MOST_CELL_CHARS = 20_000
 _MOST_FIGURES, _MOST_FIGURE_CHARS = 200, 1_000_000
 """Most figures, and most characters of them, in all cells together."""
-MOST_TEMPERATURE = 2.0
-"""Highest sampling temperature of a question."""
 
 
 class Attach(Tagged, frozen=True):

@@ -1,4 +1,5 @@
 import asyncio
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -282,9 +283,11 @@ async def test_the_retry_temperature_is_the_least_after_a_failure() -> None:
     assert [request.temperature for request in policy.requests] == [0.2, 0.5, 0.2]
 
 
-def test_a_negative_retry_temperature_is_refused() -> None:
-    with pytest.raises(ValueError, match="retry_temperature must not be negative"):
-        RunSettings(retry_temperature=-0.1)
+@pytest.mark.parametrize("name", ["temperature", "retry_temperature"])
+@pytest.mark.parametrize("value", [-0.1, 2.1, math.inf, math.nan])
+def test_a_temperature_out_of_range_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"RunSettings.{name} must be 0 to 2"):
+        RunSettings(**{name: value})
 
 
 async def test_a_rollout_samples_the_model_itself_and_gives_no_help() -> None:

@@ -248,6 +248,21 @@ def test_a_number_without_an_output_is_pointed_out_and_no_notebook_overwritten(
 
 
 @pytest.mark.slow
+def test_commands_at_the_same_time_write_notebooks_of_their_own(folder: Path) -> None:
+    with ScriptedEndpoint([COUNT, SAID]) as one, ScriptedEndpoint([COUNT, SAID]) as other:
+        ways = [_at(endpoint) for endpoint in (one, other)]
+        started = [_start(folder, "people.csv", QUESTION, *way) for way in ways]
+        ends = [_end(process) for process in started]
+    assert [end.code for end in ends] == [0, 0]
+    written = [folder / "people-analysis.ipynb", folder / "people-analysis-2.ipynb"]
+    assert {f"notebook: {path}" for path in written} <= {
+        line for end in ends for line in end.out.splitlines()
+    }
+    for path in written:
+        assert _read(path)[1].stop is StopReason.ANSWERED
+
+
+@pytest.mark.slow
 def test_a_printed_answer_of_the_asked_form(folder: Path) -> None:
     with ScriptedEndpoint(["print(f'@n[{len(df)}]')\n```"]) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, "--format", "@n[n]", *_at(endpoint))

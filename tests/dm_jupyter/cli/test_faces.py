@@ -136,3 +136,10 @@ def test_a_shell_completes_commands_once_completion_is_installed(
         ["bash", "--norc"], input=script, env=env, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == completed, done.stderr
+
+
+@pytest.mark.parametrize("value", ["nan", "-1", "2.5"])
+def test_a_temperature_that_is_none_is_wrong_usage(value: str) -> None:
+    outcome = CliRunner().invoke(app, ["ask", "a.csv", "How many?", "--temperature", value])
+    assert outcome.exit_code == 2
+    assert "--temperature" in outcome.output

@@ -15,9 +15,9 @@ def chunk(text=None, finish=None, index=0, calls=None, **fields):
     return SimpleNamespace(usage=None, choices=[choice])
 
 
-def call(index, name=None, arguments=None):
+def call(index, name=None, arguments=None, identity="c"):
     function = SimpleNamespace(name=name, arguments=arguments)
-    return SimpleNamespace(index=index, id="c", function=function)
+    return SimpleNamespace(index=index, id=identity, function=function)
 
 
 def read(*chunks, prefill="", **kwargs):
@@ -100,6 +100,37 @@ def test_calls_without_numbers_are_apart():
         chunk(calls=[call(None, "answer", '{"text": "4"}')], finish="stop"),
     )
     assert done.text.count("<tool_call>") == 2
+
+
+def calls_in(done):
+    return [json.loads(line)["arguments"] for line in done.text.splitlines() if "{" in line]
+
+
+@pytest.mark.parametrize("index", [0, None])
+def test_calls_with_one_number_and_different_identities_are_apart(index):
+    done, _, _ = read(
+        chunk(calls=[call(index, "answer", '{"text": ', "a"), call(index, None, '"3"}', "")]),
+        chunk(calls=[call(index, "answer", '{"text": "4"}', "b")]),
+        chunk(finish="tool_calls"),
+    )
+    assert calls_in(done) == [{"text": "3"}, {"text": "4"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "ids"), [("", "abc"), ("answer", "aaa"), ("answer", ["", "", "c"])]
+)
+def test_pieces_of_one_call_stay_together(name, ids):
+    """Some endpoints give each piece a new identity, and some repeat the name."""
+    texts = ['{"te', 'xt": ', '"3"}']
+    names = ["answer", name, name]
+    pieces = [call(0, *piece) for piece in zip(names, texts, ids, strict=True)]
+    done, _, _ = read(*(chunk(calls=[one]) for one in pieces), chunk(finish="stop"))
+    assert calls_in(done) == [{"text": "3"}]
+
+
+def test_arguments_that_come_as_an_object_are_arguments():
+    done, _, _ = read(chunk(calls=[call(0, "answer", {"text": "3 \u2603"})]), chunk(finish="stop"))
+    assert calls_in(done) == [{"text": "3 \u2603"}]
 
 
 def test_text_in_parts_is_text():

@@ -10,6 +10,7 @@ from dm_jupyter.models.capabilities import (
     CapabilityMemory,
     largest_limit,
     named_field,
+    names_context,
     refuses_prefill,
 )
 
@@ -59,6 +60,42 @@ def test_a_refusal_names_a_field_that_was_sent(body, field):
 )
 def test_a_limit_that_is_too_large_tells_the_largest(text, most):
     assert largest_limit({"message": text}, 9000) == most
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"message": "This model's maximum context length is 8192 tokens."},
+        {"message": "too long", "code": "context_length_exceeded"},
+        {"message": "Your input exceeds the context window of this model."},
+        {"message": "the request exceeds the available context size"},
+        {"message": "prompt is too long: 210000 tokens > 200000 maximum"},
+        [{"error": {"message": "The input token count (12) exceeds the maximum number (10)."}}],
+        {"message": "This model's maximum prompt length is 131072 but the request has 537812."},
+        "inputs tokens + max_new_tokens must be <= 4096",
+        "`inputs` tokens + `max_new_tokens` must be <= 4096",
+        "Input is too long for requested model.",
+        "Request too large for model `x` on tokens per minute (TPM): Limit 6000",
+    ],
+)
+def test_a_full_context_is_recognized(body):
+    assert names_context(body)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "context canceled",
+        "context deadline exceeded",
+        "max_tokens: 9000 exceeds the maximum 8192",
+        "max_tokens is too large: 9000. This model supports at most 4096 completion tokens",
+        "413 Request Entity Too Large",
+        "image too large: 9000 pixels",
+        "invalid token in the context",
+    ],
+)
+def test_other_refusals_are_not_of_a_full_context(text):
+    assert not names_context({"message": text})
 
 
 def test_a_refused_limit_has_another_name_and_then_none():

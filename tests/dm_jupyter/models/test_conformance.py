@@ -23,6 +23,7 @@ from dm_jupyter.models.protocols import SampleRequest
 from dm_jupyter.presets import presets
 from kernel_sandbox.runners.session import KernelSession
 from tests.dm_jupyter.models.families import FAMILIES, family
+from tests.dm_jupyter.models.scripted_replies import Replies, failing, turn
 from tests.dm_jupyter.models.stand_in import Fault, ScriptedModelRequest, ScriptedTurn, StandIn
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -40,6 +41,8 @@ def model(request: ScriptedModelRequest) -> ScriptedTurn:
     asked = next(one["content"] for one in request.messages if one["role"] == "user")
     if request.tools == (TOOL_PROBE.name,):
         return ScriptedTurn("", tool_calls=((TOOL_PROBE.name, "{}"),))
+    if TOOL_PROBE.name in asked:  # the same without the tool, where that was refused
+        return ScriptedTurn("I have no tools.")
     if "Count from one" in asked:
         numbers = " four five six seven eight nine"
         return ScriptedTurn(numbers if request.prefill else PROBE_OPENING + numbers)
@@ -298,3 +301,72 @@ async def test_tools_that_an_endpoint_does_not_take_are_told_in_words(kernel, na
             assert policy.capabilities.tools is False
     assert (done.stop, done.answer) == (StopReason.ANSWERED, "It is 777."), done.stop_detail
     assert stand_in.refused <= 1
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [(400, "Budget has been exceeded! Max budget: 10.0"), (500, "the tool of billing failed")],
+)
+async def test_a_refusal_of_every_request_is_not_one_of_tools(status, said, tmp_path):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+    with Replies(lambda _: failing(status, said)) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            with pytest.raises(EndpointRefusedError, match=said):
+                await policy.learn()
+            assert policy.capabilities == Capabilities()
+    assert "tools" not in server.bodies[-1]
+    assert memory.recall(endpoint.address, "m") is None
+
+
+async def test_an_endpoint_that_takes_a_request_without_tools_has_none(tmp_path):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+
+    def reply(body):
+        return failing(400, "bad request") if body.get("tools") else turn("four")
+
+    with Replies(reply) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            assert (await policy.learn()).tools is False
+    assert memory.recall(endpoint.address, "m").tools is False
+
+
+@pytest.mark.parametrize(
+    ("said", "is_allowed", "refused"),
+    [
+        ("temperature: range: 0..1", lambda t: t <= 1, ()),
+        ("`temperature` must be strictly positive", lambda t: t > 0, ()),
+        ("temperature is not supported", lambda _: False, ("temperature", "top_p")),
+    ],
+)
+async def test_a_temperature_out_of_range_says_nothing_of_another(
+    said, is_allowed, refused, tmp_path
+):
+    memory = CapabilityMemory(tmp_path / "endpoints.json")
+
+    def reply(body):
+        return turn("3") if is_allowed(body.get("temperature", 0.5)) else failing(400, said)
+
+    def reply_without(body):
+        return failing(400, said) if "temperature" in body else turn("3")
+
+    known = Capabilities(False, True)
+    with Replies(reply_without if refused else reply) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", known, retries=0)
+        async with HttpPolicy(endpoint, memory) as policy:
+            await policy.sample(replace(ASKED, temperature=0.0), lambda _: None)
+            await policy.sample(replace(ASKED, temperature=0.7), lambda _: None)
+            assert policy.capabilities.refused == set(refused)
+    assert server.bodies[-1].get("temperature") == (None if refused else 0.7)
+
+
+async def test_a_chosen_temperature_that_is_out_of_range_is_refused():
+    known = Capabilities(False, True)
+    with Replies(lambda _: failing(400, "temperature: range: 0..1")) as server:
+        endpoint = Endpoint(server.base_url, "m", "key-0123", known, retries=0)
+        async with HttpPolicy(endpoint) as policy:
+            with pytest.raises(EndpointRefusedError, match=r"range: 0\.\.1"):
+                await policy.sample(replace(ASKED, temperature=1.5), lambda _: None)
+            assert policy.capabilities == known
+    assert len(server.bodies) == 1

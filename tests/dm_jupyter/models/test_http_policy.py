@@ -502,19 +502,9 @@ async def test_two_that_are_refused_at_the_same_time_both_ask_again(
                 if not (call.prefill and "seed" in call.optional):
                     return await asked(call, *hear)
                 await both.wait()
-                error = EndpointRefusedError("it answered 400", 400)
-                error.__cause__ = RefusedError(refusal)
-                raise error
+                raise EndpointRefusedError("it answered 400", 400, refusal)
 
             monkeypatch.setattr(policy._client, "asked", refused_once)
             async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
                 tasks = [group.create_task(policy.sample(OPENED, lambda _: None)) for _ in "ab"]
     assert [task.result().finish_reason for task in tasks] == ["stop", "stop"]
-
-
-class RefusedError(Exception):
-    """As the client tells of it."""
-
-    def __init__(self, body: str) -> None:
-        super().__init__(body)
-        self.body = body

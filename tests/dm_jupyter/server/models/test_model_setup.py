@@ -249,6 +249,7 @@ async def test_an_endpoint_that_refuses_is_not_kept(
         ("http://x:99999/v1", "big", "", "must begin with http"),
         ("http://x/v1", " ", "", "Name the model"),
         ("http://x/v1", "big", "käy", "characters that no key has"),
+        ("http://x/v1", "big", "key\nsecond", "characters that no key has"),
         ("http://x/v1", "big", "k" * 3000, "short texts"),
     ],
 )

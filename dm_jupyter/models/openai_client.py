@@ -1,0 +1,99 @@
+"""The client of HTTP through which every endpoint is reached.
+
+Covered: requests to this machine use no proxy, whatever the environment says. Only OpenAI gets what
+the environment sets for OpenAI. Not covered: an endpoint that redirects a request elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from openai._streaming import ServerSentEvent, SSEDecoder
+
+from dm_jupyter.core.plain_text import is_on_this_machine
+
+__all__ = ["open_client"]
+
+_SENT = {
+    *("accept", "accept-encoding", "connection", "content-length", "content-type", "host"),
+    *("transfer-encoding", "user-agent"),
+}
+"""Headers of a request that every endpoint gets, besides the key and the client's own."""
+_OWN = "x-stainless-"
+"""How the names of the client's own headers begin; it reads them again from the request."""
+_READ = ("{", "[DONE]")
+"""How the data of the events begins that are read."""
+_OPENAI = "api.openai.com"
+
+
+def open_client(
+    base_url: str, api_key: str, *, retries: int, read_timeout_s: float
+) -> openai.AsyncOpenAI:
+    """Return a client of an endpoint, not connected yet; the caller closes it.
+
+    Args:
+        base_url: full address, which may contain a password.
+        api_key: empty for none.
+        retries: retries after a refused connection, a 429 or a 5xx.
+        read_timeout_s: silence after which a request counts as failed.
+    """
+    return _Client(
+        base_url=base_url,
+        api_key=api_key or "none",
+        max_retries=retries,
+        timeout=openai.Timeout(read_timeout_s, connect=10.0),
+        http_client=_HttpClient(base_url, api_key),
+    )
+
+
+class _Client(openai.AsyncOpenAI):
+    def _make_sse_decoder(self) -> SSEDecoder:
+        return _Decoder()
+
+
+class _Decoder(SSEDecoder):
+    """A decoder of streams that skips events without an object, such as empty ones.
+
+    Gateways send those to keep a connection open, and `openai` would fail on them.
+    """
+
+    def decode(self, line: str) -> ServerSentEvent | None:
+        event = super().decode(line.removeprefix("\ufeff"))  # a stream may begin with a BOM
+        is_read = event is not None and event.data.lstrip().startswith(_READ)
+        return event if is_read else None
+
+
+class _HttpClient(openai.DefaultAsyncHttpxClient):
+    """A client that sends no request again while the server still works on it.
+
+    `openai` would repeat it after each timeout. It repeats no request that failed with its own
+    error, and still those that were refused or never sent.
+    """
+
+    def __init__(self, base_url: str, api_key: str) -> None:
+        is_here = is_on_this_machine(base_url)
+        # Without the environment, its certificates would be lost with its proxies.
+        super().__init__(trust_env=not is_here, verify=httpx2.create_ssl_context())
+        self._foreign_key = None if _is_openai(base_url) else (api_key or "none")
+        """Key of an endpoint that is not OpenAI's."""
+
+    async def send(self, request: httpx2.Request, *args: Any, **kwargs: Any) -> httpx2.Response:
+        if self._foreign_key is not None:
+            for name in request.headers.keys() - _SENT:
+                if not name.startswith(_OWN):
+                    del request.headers[name]
+            request.headers["Authorization"] = f"Bearer {self._foreign_key}"
+        try:
+            return await super().send(request, *args, **kwargs)
+        except httpx2.ReadTimeout as error:
+            raise openai.APITimeoutError(request=request) from error
+
+
+def _is_openai(base_url: str) -> bool:
+    """Return whether an address is OpenAI's own, in any of its regions."""
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    return parts.scheme == "https" and (host == _OPENAI or host.endswith(f".{_OPENAI}"))
