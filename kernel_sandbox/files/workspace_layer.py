@@ -11,7 +11,8 @@ folder, `upper`, with what was created and changed, and a mark for what was remo
 Covered: changes are judged by what cells did to files, not by what their code looks like. Names
 that programs run or obey unasked, modules that hide others, links that lead out and what is not a
 file never reach the folder. What a person approves is what is written, whatever the kernel does
-meanwhile. Files are written completely, beneath the folder, through no link.
+meanwhile. Files are written completely, beneath the folder, through no link. All of them
+together stay below a size, holes included.
 Not covered: the contents of the files; which cell, or which thread that a cell has left, did it.
 """
 
@@ -22,19 +23,20 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
 from kernel_sandbox.files import beneath
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import (
     ASKED,
     COPY_BYTES,
+    GONE,
     LayerEntry,
     Signature,
     changes_nothing,
@@ -44,7 +46,7 @@ from kernel_sandbox.files.layer_entries import (
     remove,
     target_of,
 )
-from kernel_sandbox.types import FileChange
+from kernel_sandbox.types import MIB, FileChange
 
 __all__ = ["WorkspaceLayer"]
 
@@ -56,17 +58,20 @@ QUIET_S = 1.0
 class WorkspaceLayer:
     """The layer of one kernel, from its start to its end. May be used from several threads."""
 
-    def __init__(self, folder: Path, base: Path) -> None:
+    def __init__(self, folder: Path, base: Path, limit_bytes: int) -> None:
         """Create an empty layer.
 
         Args:
             folder: the working folder of a user.
             base: where to create it, on a file system that overlayfs accepts, as most disks are.
+            limit_bytes: the size that the files which reach the folder may have together, with
+                those that wait. The holes of a sparse file count.
 
         Raises:
             OSError: it can't be created.
         """
         self.folder = folder
+        self._limit_bytes = limit_bytes
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._private = PrivateFolder(base, "dm-layer-")
@@ -84,6 +89,8 @@ class WorkspaceLayer:
         self._written: dict[PurePath, Signature] = {}
         """Entries passed on, as they then were in the folder."""
         self._waiting: dict[str, LayerEntry] = {}
+        self._used_bytes: int | None = None
+        """What `_size` returns; counted once for all changes that are handled together."""
         self._news: list[FileChange] = []
         self._folders = folder_times(folder)
         self.is_gated = False
@@ -129,16 +136,17 @@ class WorkspaceLayer:
                 for entry in new_entries(upper, self._folder, self._handled, PurePath())
                 if entry.kind != "file" or entry.signature[2] <= newest_ns
             ]
-            found.sort(key=lambda entry: entry.change.path)
+            found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
+            self._used_bytes = None
             done = [self._settled(entry, upper) for entry in found]
-            self._news += filter(None, done)
+            self._news += sorted(filter(None, done), key=lambda change: change.path)
             self._folders = folder_times(self.folder)
 
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
         self._handled[entry.place] = entry.signature
-        self._waiting.pop(entry.change.path, None)
         change = entry.change
+        self._drop_waiting(change.path)
         if change.state == "refused":
             return change
         try:
@@ -165,8 +173,43 @@ class WorkspaceLayer:
                 beneath.held(self.path / "held") as held,
                 beneath.replaced(held, _kept_name(entry)) as target,
             ):
-                shutil.copyfileobj(source, target, COPY_BYTES)
+                self._copy(entry.place, source, target)
         self._waiting[entry.change.path] = entry
+
+    def _drop_waiting(self, path: str) -> None:
+        """Forget what waits under a path, as it is another by now."""
+        entry = self._waiting.pop(path, None)
+        if entry is not None:
+            with beneath.held(self.path / "held") as held:
+                remove(held, _kept_name(entry))
+
+    def _copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> None:
+        """Copy the content of a file, unless all of them would become too large.
+
+        Raises:
+            OSError: they would, or it can't be copied.
+        """
+        before = _file_bytes(self._written.get(place, GONE))
+        left = room = self._limit_bytes - self._size() + before
+        while chunk := source.read(COPY_BYTES):
+            left -= len(chunk)
+            if left < 0:
+                most = f"{self._limit_bytes / MIB:.0f} MiB"
+                raise OSError(errno.EDQUOT, f"with it, the files take more than {most} together")
+            target.write(chunk)
+        self._used_bytes = self._size() + room - left - before
+
+    def _size(self) -> int:
+        """Return the size of the files that reached the folder, and of those that wait, bytes."""
+        if self._used_bytes is None:
+            there = (
+                _file_bytes(written)
+                for place, written in self._written.items()
+                if _file_bytes(written) and look(self._folder, place) != GONE
+            )
+            waiting = (_file_bytes(entry.signature) for entry in self._waiting.values())
+            self._used_bytes = sum(there) + sum(waiting)
+        return self._used_bytes
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
         """Write the waiting changes or drop them; return what was done.
@@ -182,7 +225,7 @@ class WorkspaceLayer:
             beneath.held(self.upper) as upper,
             beneath.held(self.path / "held") as held,
         ):
-            waiting, self._waiting = self._waiting, {}
+            waiting, self._waiting, self._used_bytes = self._waiting, {}, None
             act = self._allow if allows else self._deny
             done = tuple(act(entry, upper, held) for entry in waiting.values())
             self._news += done
@@ -227,7 +270,7 @@ class WorkspaceLayer:
                 if stat.S_ISDIR(before[4]):
                     remove(folder, place)
                 with beneath.replaced(folder, place, mode) as written:
-                    shutil.copyfileobj(source, written, COPY_BYTES)
+                    self._copy(place, source, written)
                     os.fchmod(written.fileno(), mode)
         else:
             target = target_of(upper, place) if entry.kind == "link" else ""
@@ -287,3 +330,7 @@ class WorkspaceLayer:
 
 def _kept_name(entry: LayerEntry) -> PurePath:
     return PurePath(hashlib.sha256(os.fsencode(entry.place)).hexdigest())
+
+
+def _file_bytes(signature: Signature) -> int:
+    return signature[1] if stat.S_ISREG(signature[4]) else 0

@@ -15,9 +15,10 @@ from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.runners.worker import CellWorker
-from kernel_sandbox.types import FileChange, Limits
+from kernel_sandbox.types import MIB, FileChange, Limits
 from tests.waiting import until
 
+LIMIT_BYTES = 4 * MIB
 needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 
 
@@ -33,7 +34,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def layer(folder, tmp_path):
-    made = WorkspaceLayer(folder, tmp_path)
+    made = WorkspaceLayer(folder, tmp_path, LIMIT_BYTES)
     yield made
     made.remove()
     made.remove()
@@ -238,6 +239,57 @@ def test_what_can_not_be_written_says_so_and_is_tried_again(layer, folder, monke
     assert settled(layer)["new.csv"].state == "written"
 
 
+def sparse(path, size_bytes):
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+
+
+TOO_LARGE = "with it, the files take more than 4 MiB together"
+
+
+def test_holes_of_files_count_as_far_as_all_of_them_may_take(layer, folder):
+    for name in "abc":
+        sparse(layer.upper / f"{name}.bin", LIMIT_BYTES // 2)
+    found = settled(layer)
+    assert [change.state for change in found.values()] == ["written", "written", "refused"]
+    assert found["c.bin"].marks == (TOO_LARGE,)
+    assert names_of(folder) == ["a.bin", "b.bin", "book.ipynb", "old.csv"]
+    sparse(layer.upper / "b.bin", LIMIT_BYTES // 4)  # a file written again counts once
+    (layer.upper / "new.csv").write_text("new")
+    found = settled(layer)
+    assert (found["b.bin"].state, found["new.csv"].state) == ("written", "written")
+    assert (folder / "b.bin").stat().st_size == LIMIT_BYTES // 4
+
+
+def test_what_waits_takes_no_more_than_the_files_may(layer, folder):
+    layer.is_gated = True
+    for name in "abc":
+        (folder / f"{name}.bin").write_bytes(b"x")
+        sparse(layer.upper / f"{name}.bin", LIMIT_BYTES // 2)
+    found = settled(layer)
+    assert [change.state for change in found.values()] == ["waits", "waits", "refused"]
+    held = layer.path / "held"
+    assert sum(path.stat().st_size for path in held.iterdir()) == LIMIT_BYTES
+    sparse(layer.upper / "a.bin", LIMIT_BYTES // 4)
+    assert settled(layer)["a.bin"].state == "waits"
+    (layer.upper / "a.bin").write_bytes(b"x")  # as it was: its copy is removed
+    settled(layer)
+    assert sum(path.stat().st_size for path in held.iterdir()) == LIMIT_BYTES // 2
+    assert [change.path for change in layer.decide(allows=True)] == ["b.bin"]
+    assert (folder / "c.bin").read_bytes() == b"x"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
+    (layer.upper / "z").mkdir()
+    sparse(layer.upper / "z" / "x.bin", LIMIT_BYTES)
+    settled(layer)
+    (layer.upper / "z").rename(layer.upper / "a")
+    removal(layer.upper / "z")
+    assert {change.state for change in settled(layer).values()} == {"written"}
+    assert names_of(folder) == ["a", "a/x.bin", "book.ipynb", "old.csv"]
+
+
 def test_a_folder_that_moves_is_written_where_it_is(layer, folder):
     folder.rename(folder.with_name("moved"))
     (layer.upper / "new.csv").write_text("new")
@@ -394,8 +446,8 @@ async def test_a_private_folder_needs_none(tmp_path):
 
 @needs_view
 async def test_a_system_that_takes_no_layer_is_reported(folder, monkeypatch):
-    def odd(self, folder, base):
-        made(self, folder, base)
+    def odd(self, folder, base, limit_bytes):
+        made(self, folder, base, limit_bytes)
         (self.path / "work").rmdir()
 
     made = WorkspaceLayer.__init__
