@@ -36,6 +36,7 @@ __all__ = [
     "protected_paths",
     "remove",
     "target_of",
+    "unreadable",
     "written",
 ]
 
@@ -48,7 +49,8 @@ LEADS_OUT = "a link that leads out of the folder"
 NO_FILE = "neither a file nor a folder"
 ODD_NAME = "its name is no text"
 TOO_DEEP = "too many folders deep"
-_REFUSED = (HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP)
+UNREADABLE = "a folder that can't be read"
+_REFUSED = (HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP, UNREADABLE)
 ASKED = (CODE, EXECUTABLE, LINK)
 
 _MAXIMUM_DEPTH = 60
@@ -94,22 +96,45 @@ def new_entries(
     for entry in entries:
         place, name = above / entry.name, PurePath(entry.name)
         now, before = look(upper, name), look(folder, name)
+        if now == GONE:  # since it was listed
+            continue
         is_open = stat.S_ISDIR(now[4]) and not _name_marks(place)
-        if handled.get(place) != now and not (is_open and stat.S_ISDIR(before[4])):
-            yield _judged(place, now, before, upper, folder)
-        if is_open:
-            with ExitStack() as stack, contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                inner, below = _entered(stack, upper, entry.name), -1
-                if stat.S_ISDIR(before[4]):
-                    below = _entered(stack, folder, entry.name)
-                    yield from _cleared(place, now, inner, below)
+        is_below = is_open and stat.S_ISDIR(before[4])
+        with ExitStack() as stack:
+            try:
+                inner = _entered(stack, upper, entry.name) if is_open else -1
+                below = _entered(stack, folder, entry.name) if is_below else -1
+            except (FileNotFoundError, NotADirectoryError):  # gone, or another, by now
+                continue
+            except OSError:
+                yield unreadable(place, now, before)
+                continue
+            if handled.get(place) != now and not is_below:
+                yield _judged(place, now, before, upper, folder)
+            if is_below:
+                yield from _cleared(place, now, inner, below)
+            if is_open:
                 yield from new_entries(inner, below, handled, place)
 
 
 def _entered(stack: ExitStack, folder: int, name: str) -> int:
+    """Open a folder whose entries can be listed and opened."""
     descriptor = os.open(name, _FOLDER, dir_fd=folder)
     stack.callback(os.close, descriptor)
+    os.stat(".", dir_fd=descriptor)  # refused if its entries can't be opened
     return descriptor
+
+
+def unreadable(place: PurePath, now: Signature = GONE, before: Signature = GONE) -> LayerEntry:
+    """Return a folder of the layer whose entries nobody can see.
+
+    Args:
+        place: the path of the folder.
+        now: its signature in the layer.
+        before: its signature in the user's folder.
+    """
+    change = replace(_change(place, now, before, [UNREADABLE]), size_bytes=0, before_bytes=None)
+    return LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:

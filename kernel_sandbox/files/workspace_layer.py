@@ -22,11 +22,13 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import logging
 import os
 import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
@@ -45,10 +47,13 @@ from kernel_sandbox.files.layer_entries import (
     new_entries,
     remove,
     target_of,
+    unreadable,
 )
 from kernel_sandbox.types import MIB, FileChange
 
 __all__ = ["WorkspaceLayer"]
+
+log = logging.getLogger(__name__)
 
 TEND_S = 1.0
 QUIET_S = 1.0
@@ -92,6 +97,8 @@ class WorkspaceLayer:
         self._used_bytes: int | None = None
         """What `_size` returns; counted once for all changes that are handled together."""
         self._news: list[FileChange] = []
+        self._told: frozenset[tuple[Signature, FileChange]] = frozenset()
+        """What was refused the last time; it is not reported again while nothing changes."""
         self._folders = folder_times(folder)
         self.is_gated = False
         """Whether overwritten and removed files, and programs, wait for approval."""
@@ -123,23 +130,35 @@ class WorkspaceLayer:
     def settle(self, quiet_s: float = 0.0) -> None:
         """Pass on permitted changes and keep those that need approval; `take_news` reports them.
 
+        What can't be done is reported as refused, once, and tried again at each call. A layer that
+        was removed has nothing to pass on.
+
         Args:
             quiet_s: files changed within this time are left for the next call, seconds.
-
-        Raises:
-            OSError: the layer can't be opened any more.
         """
-        with self._lock, beneath.held(self.upper) as upper:
+        with self._lock, ExitStack() as stack:
+            if self._folder < 0:
+                return
             newest_ns = time.time_ns() - round(quiet_s * 1e9)
-            found = [
-                entry
-                for entry in new_entries(upper, self._folder, self._handled, PurePath())
-                if entry.kind != "file" or entry.signature[2] <= newest_ns
-            ]
-            found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
             self._used_bytes = None
-            done = [self._settled(entry, upper) for entry in found]
-            self._news += sorted(filter(None, done), key=lambda change: change.path)
+            try:
+                upper = stack.enter_context(beneath.held(self.upper))
+                os.stat(".", dir_fd=upper)
+                found = list(new_entries(upper, self._folder, self._handled, PurePath()))
+            except OSError:
+                upper, found = -1, [unreadable(PurePath())]
+            found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
+            done = [
+                (entry.signature, change)
+                for entry in found
+                if entry.kind != "file" or entry.signature[2] <= newest_ns
+                if (change := self._settled(entry, upper)) is not None
+            ]
+            self._news += sorted(
+                (change for signature, change in done if (signature, change) not in self._told),
+                key=lambda change: change.path,
+            )
+            self._told = frozenset(x for x in done if x[1].state == "refused")
             self._folders = folder_times(self.folder)
 
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
@@ -245,8 +264,9 @@ class WorkspaceLayer:
         return entry.change
 
     def _deny(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
-        if look(upper, entry.place) == entry.signature:
-            remove(upper, entry.place)
+        with contextlib.suppress(OSError):  # then the kernel still sees it
+            if look(upper, entry.place) == entry.signature:
+                remove(upper, entry.place)
         remove(held, _kept_name(entry))
         self._handled.pop(entry.place, None)
         return replace(entry.change, state="refused")
@@ -306,17 +326,22 @@ class WorkspaceLayer:
         """Check both sides now and then, until cancelled."""
         while True:
             await asyncio.sleep(TEND_S)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # `settle` reports a layer that can't be opened
                 await asyncio.to_thread(self.look_below)
-                await asyncio.to_thread(self.settle, QUIET_S)
+            await asyncio.to_thread(self.settle, QUIET_S)
+            with contextlib.suppress(OSError):
                 if self.waiting and not self.is_asked_about:
                     await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:
         """Pass on what is still permitted, drop the rest, and remove the layer."""
-        with contextlib.suppress(OSError):
+        with self._lock:
             self.settle()
-            self.decide(allows=False)
+            with contextlib.suppress(OSError):  # what waits is dropped with the layer
+                self.decide(allows=False)
+            refused = sum(change.state == "refused" for change in self._news)
+        if refused:
+            log.warning("%s: %d changes of its kernel did not get there", self.folder, refused)
         self.remove()
 
     def remove(self) -> None:

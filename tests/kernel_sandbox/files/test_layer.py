@@ -5,6 +5,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -303,6 +304,88 @@ def test_very_deep_folders_stay_out(layer, folder, monkeypatch):
     (layer.upper / "a" / "b" / "c" / "d" / "x.csv").write_text("x")
     assert "too many folders deep" in settled(layer)["a/b/c/d"].marks
     assert names_of(folder)[:3] == ["a", "a/b", "a/b/c"]
+
+
+@pytest.fixture
+def ordinary(tmp_path):
+    """A layer above the folder of an ordinary user, who may not read everything."""
+    user = os.geteuid() or 65534
+    with tempfile.TemporaryDirectory() as base, contextlib.ExitStack() as stack:
+        os.chown(base, user, -1)
+        if os.geteuid() == 0:
+            os.seteuid(user)
+            stack.callback(os.seteuid, 0)
+        (Path(base) / "work").mkdir()
+        made = WorkspaceLayer(Path(base) / "work", Path(base), LIMIT_BYTES)
+        stack.callback(made.remove)
+        yield made
+
+
+@pytest.mark.parametrize("mode", [0o300, 0o400, 0])
+def test_a_folder_that_can_not_be_read_is_named_once_and_the_rest_gets_through(ordinary, mode):
+    (ordinary.upper / "odd").mkdir()
+    (ordinary.upper / "odd" / "in.csv").write_text("x")
+    (ordinary.upper / "odd").chmod(mode)
+    (ordinary.upper / "z.csv").write_text("z")
+    found = settled(ordinary)
+    assert (found["odd"].state, found["odd"].marks) == ("refused", ("a folder that can't be read",))
+    assert found["z.csv"].state == "written"
+    assert settled(ordinary) == {}
+    assert names_of(ordinary.folder) == ["z.csv"]
+    (ordinary.upper / "odd").chmod(0o700)
+    assert settled(ordinary)["odd/in.csv"].state == "written"
+    (ordinary.folder / "odd").chmod(0)
+    (ordinary.upper / "odd" / "new.csv").write_text("x")
+    assert settled(ordinary)["odd"].state == "refused"
+    (ordinary.folder / "odd").chmod(0o700)
+    assert settled(ordinary)["odd/new.csv"].state == "written"
+
+
+def test_a_file_that_can_not_be_read_is_named_once(ordinary):
+    (ordinary.upper / "sealed.csv").write_text("x")
+    (ordinary.upper / "sealed.csv").chmod(0)
+    assert settled(ordinary)["sealed.csv"].marks == ("Permission denied",)
+    assert settled(ordinary) == {}
+    (ordinary.upper / "sealed.csv").chmod(0o600)
+    assert settled(ordinary)["sealed.csv"].state == "written"
+
+
+@pytest.mark.parametrize("mode", [0o300, 0o400])
+def test_a_working_folder_that_can_not_be_read_is_named_also_at_the_end(ordinary, mode, caplog):
+    (ordinary.upper / "new.csv").write_text("x")
+    ordinary.upper.chmod(mode)
+    found = settled(ordinary)
+    assert (found["."].state, found["."].marks) == ("refused", ("a folder that can't be read",))
+    assert settled(ordinary) == {}
+    ordinary.upper.chmod(0o700)
+    (ordinary.upper / "sealed.csv").write_text("x")
+    (ordinary.upper / "sealed.csv").chmod(0)
+    ordinary.finish()
+    assert "1 changes of its kernel did not get there" in caplog.text
+    assert names_of(ordinary.folder) == ["new.csv"]
+    assert not ordinary.path.exists()
+    ordinary.settle()
+
+
+def test_what_can_not_be_dropped_keeps_nothing_else_from_its_decision(ordinary):
+    ordinary.is_gated = True
+    for name in ("a.sh", "b.sh"):
+        (ordinary.upper / name).write_text("x")
+    settled(ordinary)
+    ordinary.upper.chmod(0o500)
+    assert [change.path for change in ordinary.decide(allows=False)] == ["a.sh", "b.sh"]
+    ordinary.upper.chmod(0o700)
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monkeypatch):
+    def vanishing(folder, place):
+        (layer.upper / "brief.tmp").unlink(missing_ok=True)
+        return look(folder, place)
+
+    look = layer_entries.look
+    (layer.upper / "brief.tmp").write_text("x")
+    monkeypatch.setattr(layer_entries, "look", vanishing)
+    assert settled(layer) == {}
 
 
 @contextlib.asynccontextmanager
