@@ -8,15 +8,14 @@ Not covered: the contents of the files.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
-import posixpath
 import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import count
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from kernel_sandbox import names
@@ -236,10 +235,11 @@ def written(folder: int, place: PurePath, *, was_there: bool) -> FileChange:
 
 
 def _stays_inside(place: PurePath, target: str) -> bool:
-    if target.startswith("/"):
-        return False
-    led = posixpath.normpath(posixpath.join(place.parent.as_posix(), target))
-    return led != ".." and not led.startswith("../")
+    """Return whether a link leads to its folder or below; `..` after a name may lead anywhere."""
+    names_of_target = PurePosixPath(target).parts
+    up = len(list(itertools.takewhile(lambda name: name == "..", names_of_target)))
+    is_up_first = not {"/", "//", ".."} & set(names_of_target[up:])
+    return is_up_first and up < len(place.parts)
 
 
 def changes_nothing(entry: LayerEntry, upper: int, folder: int) -> bool:
@@ -306,7 +306,7 @@ def _remove_folder(parent: int, name: str) -> None:
     Raises:
         OSError: it can't be opened or emptied, or something was put into it meanwhile.
     """
-    numbers = count()
+    numbers = itertools.count()
     with ExitStack() as opened:
         root = _entered(opened, parent, name)
         while folders := _without_files(root):

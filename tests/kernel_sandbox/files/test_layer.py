@@ -122,7 +122,9 @@ def test_some_names_never_get_through(layer, folder, name, is_gated):
         ("../old.csv", "refused"),
         ("sub/../../x", "refused"),
         ("/etc/passwd", "refused"),
-        ("./sub/../old.csv", "written"),
+        ("./old.csv", "written"),
+        ("./sub/../old.csv", "refused"),
+        ("//etc/passwd", "refused"),
     ],
 )
 def test_a_link_stays_in_the_folder(layer, folder, target, state):
@@ -130,6 +132,18 @@ def test_a_link_stays_in_the_folder(layer, folder, target, state):
     assert settled(layer)["link"].state == state
     assert (folder / "link").is_symlink() == (state == "written")
     assert settled(layer) == {}
+
+
+def test_a_link_over_another_link_stays_in_the_folder(layer, folder):
+    """The text of `x` leads to `p/secret`, and the way that it goes leads above the folder."""
+    (layer.upper / "top").mkdir()
+    (layer.upper / "p" / "q" / "r").mkdir(parents=True)
+    (layer.upper / "p" / "q" / "r" / "d").symlink_to("../../../top")
+    (layer.upper / "x").symlink_to("p/q/r/d/../../../secret")
+    (layer.upper / "y").symlink_to("p/q/r/d/new.csv")
+    found = settled(layer)
+    assert [found[x].state for x in ("p/q/r/d", "x", "y")] == ["written", "refused", "written"]
+    assert (folder / "y").resolve() == folder / "top" / "new.csv"
 
 
 def test_what_is_no_file_stays_out(layer, folder):
