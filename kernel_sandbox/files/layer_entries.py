@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import secrets
 import stat
@@ -48,14 +49,19 @@ LEADS_OUT = "a link that leads out of the folder"
 NO_FILE = "neither a file nor a folder"
 ODD_NAME = "its name is no text"
 TOO_DEEP = "too many folders deep"
+TOO_MANY = "too many files to look at"
 UNREADABLE = "a folder that can't be read"
-_REFUSED = (HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP, UNREADABLE)
+_REFUSED = (
+    *(HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP, TOO_MANY, UNREADABLE),
+)
 ASKED = (CODE, EXECUTABLE, LINK)
 
 _MAXIMUM_DEPTH = 60
 _WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
+_REMOVED_ENTRIES = 50_000
+"""A folder with more entries is not removed: what is in it could not be checked in time."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 COPY_BYTES = 1024 * 1024
@@ -156,6 +162,8 @@ def _judged(
     if stat.S_ISCHR(mode):
         return _gone(place, now, before, folder)
     marks = list(_name_marks(place))
+    if not stat.S_ISDIR(mode):
+        marks += _contents_marks(place, before, folder)
     kind: Kind = "other"
     if stat.S_ISREG(mode):
         kind = "file"
@@ -174,11 +182,25 @@ def _judged(
 def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
     """Return the removal of a file, or of a folder and its contents."""
     marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
-    if stat.S_ISDIR(before[4]):
-        inside = protected_paths(Path(f"/proc/self/fd/{folder}") / place.name)
-        marks += [f"{NEVER}: {path.name}" for path in inside[:1]]
+    marks += _contents_marks(place, before, folder)
     change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
     return LayerEntry(place, now, change, "gone")
+
+
+def _contents_marks(place: PurePath, before: Signature, folder: int) -> tuple[str, ...]:
+    """Return why a folder may not be removed with its contents; empty if it may, or is none."""
+    if not stat.S_ISDIR(before[4]):
+        return ()
+    entries = _entries(Path(f"/proc/self/fd/{folder}") / place.name, is_strict=True)
+    try:
+        for number, entry in enumerate(entries):
+            if _is_protected(entry.name):
+                return (f"{NEVER}: {entry.name}",)
+            if number >= _REMOVED_ENTRIES:
+                return (TOO_MANY,)
+    except OSError:
+        return (UNREADABLE,)
+    return ()
 
 
 def _change(place: PurePath, now: Signature, before: Signature, marks: list[str]) -> FileChange:
@@ -356,21 +378,42 @@ def protected_paths(workspace: Path) -> tuple[Path, ...]:
     for number, entry in enumerate(_entries(workspace, _PROTECTED_DEPTH)):
         if number >= _PROTECTED_ENTRIES:
             break
-        if names.is_obeyed(entry.name) or entry.name.endswith(".ipynb"):
+        if _is_protected(entry.name):
             found.append(Path(entry.path))
     return tuple(found)
 
 
-def _entries(folder: Path, depth: int) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in the folder and those below, breadth first in each; no links."""
-    try:
-        with os.scandir(folder) as scan:
-            entries = [entry for entry in scan if not entry.is_symlink()]
-    except OSError:
-        return
-    yield from entries
-    if depth <= 1:
-        return
-    for entry in entries:
-        if not names.is_obeyed(entry.name) and entry.is_dir(follow_symlinks=False):
-            yield from _entries(Path(entry.path), depth - 1)
+def _is_protected(name: str) -> bool:
+    return names.is_obeyed(name) or name.endswith(".ipynb")
+
+
+def _entries(
+    folder: Path, depth: float = math.inf, *, is_strict: bool = False
+) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in the folder and those below, breadth first in each; no links.
+
+    Args:
+        folder: where to begin.
+        depth: the number of levels to go down.
+        is_strict: whether a folder that can't be read is an error; otherwise it is left out.
+
+    Raises:
+        OSError: a folder can't be read.
+    """
+    waiting = [(os.fspath(folder), depth)]
+    while waiting:
+        path, left = waiting.pop()
+        try:
+            with os.scandir(path) as scan:
+                entries = [entry for entry in scan if not entry.is_symlink()]
+        except OSError:
+            if is_strict:
+                raise
+            continue
+        yield from entries
+        if left > 1:
+            waiting += [
+                (entry.path, left - 1)
+                for entry in reversed(entries)
+                if not names.is_obeyed(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]

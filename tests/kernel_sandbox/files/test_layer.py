@@ -87,6 +87,44 @@ def test_what_was_removed_is_removed_once(layer, folder):
     assert names_of(folder) == ["book.ipynb"]
 
 
+def removed(path):
+    removal(path)
+
+
+def made_a_file(path):
+    path.write_text("x")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+@pytest.mark.parametrize("act", [removed, made_a_file])
+@pytest.mark.parametrize("name", ["a/b/c/d/notes.ipynb", "a/b/c/d/.git/config"])
+def test_a_folder_with_a_protected_file_stays_however_deep_that_is(layer, folder, name, act):
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("{}")
+    act(layer.upper / "a")
+    change = settled(layer)["a"]
+    assert change.state == "refused"
+    assert "programs run or obey it unasked: " in " ".join(change.marks)
+    assert (folder / name).read_text() == "{}"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_folder_with_too_many_files_to_look_at_stays(layer, folder, monkeypatch):
+    monkeypatch.setattr(layer_entries, "_REMOVED_ENTRIES", 3)
+    for name in "ab":
+        (folder / name / "c").mkdir(parents=True)
+        (folder / name / "c" / "x.csv").write_text("x")
+    (folder / "b" / "c" / "y.csv").write_text("y")
+    (folder / "b" / "c" / "z.csv").write_text("y")
+    removal(layer.upper / "a")
+    removal(layer.upper / "b")
+    found = settled(layer)
+    assert (found["a"].state, found["b"].state) == ("written", "refused")
+    assert found["b"].marks == ("too many files to look at",)
+    assert not (folder / "a").exists()
+    assert (folder / "b" / "c" / "z.csv").exists()
+
+
 NEVER = {
     ".git/config": "programs run or obey it unasked",
     "sub/.envrc": "programs run or obey it unasked",
@@ -353,6 +391,16 @@ def test_a_folder_that_can_not_be_read_is_named_once_and_the_rest_gets_through(o
     assert settled(ordinary)["odd"].state == "refused"
     (ordinary.folder / "odd").chmod(0o700)
     assert settled(ordinary)["odd/new.csv"].state == "written"
+
+
+def test_a_folder_with_one_that_can_not_be_read_stays_whole(ordinary):
+    (ordinary.folder / "a" / "closed").mkdir(parents=True)
+    (ordinary.folder / "a" / "x.csv").write_text("x")
+    (ordinary.folder / "a" / "closed").chmod(0)
+    (ordinary.upper / "a").write_text("a file now")
+    assert settled(ordinary)["a"].marks == ("a folder that can't be read",)
+    assert names_of(ordinary.folder) == ["a", "a/closed", "a/x.csv"]
+    (ordinary.folder / "a" / "closed").chmod(0o700)
 
 
 def test_a_file_that_can_not_be_read_is_named_once(ordinary):
