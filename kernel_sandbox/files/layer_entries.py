@@ -13,7 +13,7 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
@@ -29,12 +29,14 @@ __all__ = [
     "GONE",
     "LayerEntry",
     "Signature",
+    "State",
     "changes_nothing",
     "folder_times",
     "look",
     "new_entries",
     "protected_paths",
     "remove",
+    "state_of",
     "target_of",
     "unreadable",
     "written",
@@ -69,7 +71,8 @@ COPY_BYTES = 1024 * 1024
 Signature = tuple[int, int, int, int, int]
 """Inode, size, both times of change and mode; it differs when the entry does."""
 GONE: Signature = (0, 0, 0, 0, 0)
-
+State = frozenset[tuple[str, Signature]]
+"""An entry, with what is in it if it is a folder."""
 
 Kind = Literal["file", "folder", "link", "gone", "other"]
 
@@ -296,8 +299,30 @@ def look(folder: int, place: PurePath) -> Signature:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
     except OSError:
         return GONE
+    return _signature(status)
+
+
+def _signature(status: os.stat_result) -> Signature:
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return (status.st_ino, status.st_size, *times, status.st_mode)
+
+
+def state_of(folder: int, place: PurePath) -> State:
+    """Return how an entry is now; another return value means that it has changed.
+
+    Args:
+        folder: the user's folder.
+        place: the path of a file or a link in it, or of a folder, which counts with its contents.
+
+    Raises:
+        OSError: a folder can't be read.
+    """
+    now = look(folder, place)
+    inside: Iterable[os.DirEntry[str]] = ()
+    if stat.S_ISDIR(now[4]):
+        inside = _entries(Path(f"/proc/self/fd/{folder}") / place, is_strict=True)
+    entries = {(x.path, _signature(x.stat(follow_symlinks=False))) for x in inside}
+    return frozenset({("", now), *entries})
 
 
 def target_of(folder: int, place: PurePath) -> str:

@@ -11,8 +11,8 @@ folder, `upper`, with what was created and changed, and a mark for what was remo
 Covered: changes are judged by what cells did to files, not by what their code looks like. Names
 that programs run or obey unasked, modules that hide others, links that lead out and what is not a
 file never reach the folder. What a person approves is what is written, whatever the kernel does
-meanwhile. Files are written completely, beneath the folder, through no link. All of them
-together stay below a size, holes included.
+meanwhile, and only if what it replaces is still the same. Files are written completely, beneath the
+folder, through no link. All of them together stay below a size, holes included.
 Not covered: the contents of the files; which cell, or which thread that a cell has left, did it.
 """
 
@@ -41,11 +41,13 @@ from kernel_sandbox.files.layer_entries import (
     GONE,
     LayerEntry,
     Signature,
+    State,
     changes_nothing,
     folder_times,
     look,
     new_entries,
     remove,
+    state_of,
     target_of,
     unreadable,
 )
@@ -56,6 +58,7 @@ __all__ = ["WorkspaceLayer"]
 log = logging.getLogger(__name__)
 
 TEND_S = 1.0
+MEANWHILE = "it was changed in the folder meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
 
@@ -93,7 +96,8 @@ class WorkspaceLayer:
         """Handled entries, as they then were in the layer."""
         self._written: dict[PurePath, Signature] = {}
         """Entries passed on, as they then were in the folder."""
-        self._waiting: dict[str, LayerEntry] = {}
+        self._waiting: dict[str, tuple[LayerEntry, State]] = {}
+        """Entries that wait, each with how the folder was when it was asked about."""
         self._used_bytes: int | None = None
         """What `_size` returns; counted once for all changes that are handled together."""
         self._news: list[FileChange] = []
@@ -119,7 +123,7 @@ class WorkspaceLayer:
     def waiting(self) -> tuple[FileChange, ...]:
         """The changes that wait for approval."""
         with self._lock:
-            return tuple(entry.change for entry in self._waiting.values())
+            return tuple(entry.change for entry, _ in self._waiting.values())
 
     def take_news(self) -> tuple[FileChange, ...]:
         """Return the changes passed on, kept, refused or decided on since the last call."""
@@ -164,8 +168,8 @@ class WorkspaceLayer:
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
         self._handled[entry.place] = entry.signature
+        self._drop_waiting(entry)
         change = entry.change
-        self._drop_waiting(change.path)
         if change.state == "refused":
             return change
         try:
@@ -186,6 +190,7 @@ class WorkspaceLayer:
 
     def _keep(self, entry: LayerEntry, upper: int) -> None:
         """Keep a copy of what waits for approval: that copy is written later."""
+        before = state_of(self._folder, entry.place)
         if entry.kind == "file":
             with (
                 beneath.open_to_read(upper, entry.place) as source,
@@ -193,14 +198,17 @@ class WorkspaceLayer:
                 beneath.replaced(held, _kept_name(entry)) as target,
             ):
                 self._copy(entry.place, source, target)
-        self._waiting[entry.change.path] = entry
+        self._waiting[entry.change.path] = entry, before
 
-    def _drop_waiting(self, path: str) -> None:
-        """Forget what waits under a path, as it is another by now."""
-        entry = self._waiting.pop(path, None)
-        if entry is not None:
+    def _drop_waiting(self, entry: LayerEntry) -> None:
+        """Forget what waits in the place of an entry, as it is another by now."""
+        path = entry.change.path
+        paths = [path] if path in self._waiting else []
+        if entry.kind != "folder" and stat.S_ISDIR(look(self._folder, entry.place)[4]):
+            paths += [inside for inside in self._waiting if inside.startswith(f"{path}/")]
+        for waiting in paths:
             with beneath.held(self.path / "held") as held:
-                remove(held, _kept_name(entry))
+                remove(held, _kept_name(self._waiting.pop(waiting)[0]))
 
     def _copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> None:
         """Copy the content of a file, unless all of them would become too large.
@@ -226,7 +234,7 @@ class WorkspaceLayer:
                 for place, written in self._written.items()
                 if _file_bytes(written) and look(self._folder, place) != GONE
             )
-            waiting = (_file_bytes(entry.signature) for entry in self._waiting.values())
+            waiting = (_file_bytes(entry.signature) for entry, _ in self._waiting.values())
             self._used_bytes = sum(there) + sum(waiting)
         return self._used_bytes
 
@@ -245,16 +253,23 @@ class WorkspaceLayer:
             beneath.held(self.path / "held") as held,
         ):
             waiting, self._waiting, self._used_bytes = self._waiting, {}, None
-            act = self._allow if allows else self._deny
-            done = tuple(act(entry, upper, held) for entry in waiting.values())
+            done = tuple(
+                self._allow(entry, before, upper, held)
+                if allows
+                else self._deny(entry, upper, held)
+                for entry, before in waiting.values()
+            )
             self._news += done
             self._folders = folder_times(self.folder)
         if done:
             self.refresh()
         return done
 
-    def _allow(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
+    def _allow(self, entry: LayerEntry, before: State, upper: int, held: int) -> FileChange:
         try:
+            if state_of(self._folder, entry.place) != before:
+                self._deny(entry, upper, held)
+                raise OSError(errno.ESTALE, MEANWHILE)
             self._write(entry, upper, held, _kept_name(entry))
         except OSError as error:
             marks = (*entry.change.marks, error.strerror or str(error))

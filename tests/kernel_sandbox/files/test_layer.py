@@ -216,6 +216,66 @@ def test_what_waits_is_written_as_it_was_shown(layer, folder):
     assert settled(layer)["old.csv"].state == "waits"
 
 
+MEANWHILE = "it was changed in the folder meanwhile"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        made_a_file,
+        pytest.param(
+            removal,
+            marks=pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["old.csv", "a"])
+def test_an_approval_does_not_replace_what_the_person_changed_meanwhile(layer, folder, name, act):
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "old.csv").write_text("old")
+    layer.is_gated = True
+    act(layer.upper / name)
+    assert settled(layer)[name].state == "waits"
+    theirs = folder / name if name == "old.csv" else folder / "a" / "b" / "old.csv"
+    theirs.write_text("the person's")
+    (change,) = layer.decide(allows=True)
+    assert (change.state, change.marks) == ("refused", (MEANWHILE,))
+    assert theirs.read_text() == "the person's"
+    assert names_of(layer.upper) == []  # the cells see it too
+    assert [change.state for change in layer.take_news()] == ["refused"]
+
+
+def test_an_approval_does_not_replace_a_file_that_the_person_made_meanwhile(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "tool.sh").write_text("x")
+    (layer.upper / "other.sh").write_text("x")
+    settled(layer)
+    (folder / "tool.sh").write_text("the person's")
+    assert {change.path: change.state for change in layer.decide(allows=True)} == {
+        "other.sh": "written",
+        "tool.sh": "refused",
+    }
+    assert (folder / "tool.sh").read_text() == "the person's"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_the_removal_of_a_folder_replaces_what_waits_in_it(layer, folder):
+    (folder / "a").mkdir()
+    (folder / "a" / "x.csv").write_text("x")
+    layer.is_gated = True
+    (layer.upper / "a").mkdir()
+    (layer.upper / "a" / "x.csv").write_text("other")
+    settled(layer)
+    (layer.upper / "a" / "x.csv").unlink()
+    (layer.upper / "a").rmdir()
+    removal(layer.upper / "a")
+    settled(layer)
+    assert [change.path for change in layer.waiting] == ["a"]
+    assert list((layer.path / "held").iterdir()) == []
+    assert [change.state for change in layer.decide(allows=True)] == ["written"]
+    assert not (folder / "a").exists()
+
+
 def test_what_is_denied_is_gone_for_the_kernel_too(layer, folder):
     layer.is_gated = True
     (layer.upper / "old.csv").write_text("x")
