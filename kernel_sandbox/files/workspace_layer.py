@@ -58,7 +58,7 @@ __all__ = ["WorkspaceLayer"]
 log = logging.getLogger(__name__)
 
 TEND_S = 1.0
-MEANWHILE = "it was changed in the folder meanwhile"
+MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
 

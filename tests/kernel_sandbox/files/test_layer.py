@@ -216,7 +216,7 @@ def test_what_waits_is_written_as_it_was_shown(layer, folder):
     assert settled(layer)["old.csv"].state == "waits"
 
 
-MEANWHILE = "it was changed in the folder meanwhile"
+MEANWHILE = "it was changed meanwhile"
 
 
 @pytest.mark.parametrize(
