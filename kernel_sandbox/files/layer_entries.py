@@ -13,7 +13,7 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath, PurePosixPath
@@ -27,6 +27,8 @@ __all__ = [
     "ASKED",
     "COPY_BYTES",
     "GONE",
+    "MOST_ENTRIES",
+    "UNREADABLE",
     "LayerEntry",
     "Signature",
     "State",
@@ -35,10 +37,10 @@ __all__ = [
     "look",
     "new_entries",
     "protected_paths",
+    "refused_folder",
     "remove",
     "state_of",
     "target_of",
-    "unreadable",
     "written",
 ]
 
@@ -58,6 +60,8 @@ _REFUSED = (
 )
 ASKED = (CODE, EXECUTABLE, LINK)
 
+MOST_ENTRIES = 5_000
+"""A layer with more files and folders is looked at in part only."""
 _MAXIMUM_DEPTH = 60
 _WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
@@ -77,6 +81,9 @@ State = frozenset[tuple[str, Signature]]
 Kind = Literal["file", "folder", "link", "gone", "other"]
 
 
+_TOP = PurePath()
+
+
 @dataclass(frozen=True, slots=True)
 class LayerEntry:
     """An entry of the layer that is new or has changed since the last look."""
@@ -89,9 +96,11 @@ class LayerEntry:
 
 
 def new_entries(
-    upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath
-) -> Iterator[LayerEntry]:
-    """Yield what is in a folder of the layer, and in those below, and was not handled yet.
+    upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath = _TOP
+) -> Generator[LayerEntry | None, None, None]:
+    """Yield what is in a folder of the layer, and in those below; `None` if it was handled.
+
+    Of one folder it lists no more entries than all of them may be.
 
     Args:
         upper: the folder of the layer.
@@ -100,7 +109,7 @@ def new_entries(
         above: the path of both folders.
     """
     with os.scandir(upper) as scan:
-        entries = list(scan)
+        entries = list(itertools.islice(scan, MOST_ENTRIES + 1))
     for entry in entries:
         place, name = above / entry.name, PurePath(entry.name)
         now, before = look(upper, name), look(folder, name)
@@ -115,10 +124,11 @@ def new_entries(
             except (FileNotFoundError, NotADirectoryError):  # gone, or another, by now
                 continue
             except OSError:
-                yield unreadable(place, now, before)
+                change = _change(place, now, before, [UNREADABLE])
+                yield LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
                 continue
-            if handled.get(place) != now and not is_below:
-                yield _judged(place, now, before, upper, folder)
+            is_new = handled.get(place) != now and not is_below
+            yield _judged(place, now, before, upper, folder) if is_new else None
             if is_below:
                 yield from _cleared(place, now, inner, below)
             if is_open:
@@ -133,16 +143,10 @@ def _entered(stack: ExitStack, folder: int, name: str) -> int:
     return descriptor
 
 
-def unreadable(place: PurePath, now: Signature = GONE, before: Signature = GONE) -> LayerEntry:
-    """Return a folder of the layer whose entries nobody can see.
-
-    Args:
-        place: the path of the folder.
-        now: its signature in the layer.
-        before: its signature in the user's folder.
-    """
-    change = replace(_change(place, now, before, [UNREADABLE]), size_bytes=0, before_bytes=None)
-    return LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
+def refused_folder(why: str) -> LayerEntry:
+    """Return an entry for all that can't be looked at in the layer, and why."""
+    change = FileChange(".", "changed", "refused", marks=(why,))
+    return LayerEntry(_TOP, GONE, change, "other")
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:
@@ -151,10 +155,12 @@ def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterato
         os.getxattr(inner, _OPAQUE)
     except OSError:  # it was not
         return
-    for name in set(os.listdir(below)) - set(os.listdir(inner)):
-        yield _gone(place / name, now, look(below, PurePath(name)), below)
-    with contextlib.suppress(OSError):  # from here on it shows what the user puts there
-        os.removexattr(inner, _OPAQUE)
+    try:
+        for name in set(os.listdir(below)) - set(os.listdir(inner)):
+            yield _gone(place / name, now, look(below, PurePath(name)), below)
+    finally:
+        with contextlib.suppress(OSError):  # from here on it shows what the user puts there
+            os.removexattr(inner, _OPAQUE)
 
 
 def _judged(

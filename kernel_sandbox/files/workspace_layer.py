@@ -12,7 +12,7 @@ Covered: changes are judged by what cells did to files, not by what their code l
 that programs run or obey unasked, modules that hide others, links that lead out and what is not a
 file never reach the folder. What a person approves is what is written, whatever the kernel does
 meanwhile, and only if what it replaces is still the same. Files are written completely, beneath the
-folder, through no link. All of them together stay below a size, holes included.
+folder, through no link. All of them together stay below a size, holes included, and a number.
 Not covered: the contents of the files; which cell, or which thread that a cell has left, did it.
 """
 
@@ -39,6 +39,8 @@ from kernel_sandbox.files.layer_entries import (
     ASKED,
     COPY_BYTES,
     GONE,
+    MOST_ENTRIES,
+    UNREADABLE,
     LayerEntry,
     Signature,
     State,
@@ -46,10 +48,10 @@ from kernel_sandbox.files.layer_entries import (
     folder_times,
     look,
     new_entries,
+    refused_folder,
     remove,
     state_of,
     target_of,
-    unreadable,
 )
 from kernel_sandbox.types import MIB, FileChange
 
@@ -58,6 +60,7 @@ __all__ = ["WorkspaceLayer"]
 log = logging.getLogger(__name__)
 
 TEND_S = 1.0
+TOO_MANY = f"only {MOST_ENTRIES:,} files and folders of a kernel get there"
 MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
@@ -148,9 +151,9 @@ class WorkspaceLayer:
             try:
                 upper = stack.enter_context(beneath.held(self.upper))
                 os.stat(".", dir_fd=upper)
-                found = list(new_entries(upper, self._folder, self._handled, PurePath()))
+                found = self._found(upper)
             except OSError:
-                upper, found = -1, [unreadable(PurePath())]
+                upper, found = -1, [refused_folder(UNREADABLE)]
             found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
             done = [
                 (entry.signature, change)
@@ -164,6 +167,24 @@ class WorkspaceLayer:
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
             self._folders = folder_times(self.folder)
+
+    def _found(self, upper: int) -> list[LayerEntry]:
+        """Return what is new or has changed in the layer; the rest of too much is one entry."""
+        found: list[LayerEntry] = []
+        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in self._written.values())
+        with contextlib.closing(new_entries(upper, self._folder, self._handled)) as entries:
+            for number, entry in enumerate(entries):
+                if number >= MOST_ENTRIES:
+                    is_full = True
+                    break
+                if entry is None:
+                    continue
+                room -= entry.kind != "gone" and entry.place not in self._written
+                if room < 0 and entry.place not in self._written:
+                    is_full = True
+                else:
+                    found.append(entry)
+        return [*found, refused_folder(TOO_MANY)] if is_full else found
 
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""

@@ -403,6 +403,34 @@ def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
     assert names_of(folder) == ["a", "a/x.bin", "book.ipynb", "old.csv"]
 
 
+def test_more_than_some_thousand_files_stay_out_and_are_one_entry(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    (layer.upper / "sub").mkdir()
+    for number in range(40):
+        (layer.upper / f"{number % 2 * 'sub/'}{number}.csv").write_text("x")
+    layer.settle()
+    *passed, rest = sorted(layer.take_news(), key=lambda change: change.state == "refused")
+    assert {change.state for change in passed} == {"written"}
+    assert len(names_of(folder)) - 2 == 20
+    assert (rest.path, rest.state) == (".", "refused")
+    assert rest.marks == ("only 5,000 files and folders of a kernel get there",)
+    assert settled(layer) == {}
+    for path in (*layer.upper.glob("*.csv"), layer.upper / "sub" / "1.csv"):
+        path.unlink()
+    settled(layer)
+    assert len(names_of(folder)) - 2 <= 20, "what is there from before counts as well"
+    for path in folder.rglob("*.csv"):
+        path.unlink()
+    layer.look_below()
+    for number in range(19):
+        (layer.upper / "sub" / f"{number}.new").write_text("x")
+    for path in (layer.upper / "sub").glob("*.csv"):
+        path.unlink()
+    assert {change.state for change in settled(layer).values()} == {"written"}
+    assert len(list((folder / "sub").glob("*.new"))) == 19
+
+
 def test_a_folder_that_moves_is_written_where_it_is(layer, folder):
     folder.rename(folder.with_name("moved"))
     (layer.upper / "new.csv").write_text("new")
