@@ -158,7 +158,7 @@ class SandboxProvisioner(LocalProvisioner):
         The kernel manager calls it before each start, including a restart.
 
         Raises:
-            KernelStartError: the path of the private folder is too long for a socket.
+            KernelStartError: the private folder can't be made, or made again.
         """
         if self._folder is None:
             self._folder = make_run_folder()
