@@ -103,6 +103,8 @@ class WorkspaceLayer:
         """Entries that wait, each with how the folder was when it was asked about."""
         self._used_bytes: int | None = None
         """What `_size` returns; counted once for all changes that are handled together."""
+        self._is_asking = False
+        """Whether somebody is looking at what waits."""
         self._news: list[FileChange] = []
         self._told: frozenset[tuple[Signature, FileChange]] = frozenset()
         """What was refused the last time; it is not reported again while nothing changes."""
@@ -127,6 +129,12 @@ class WorkspaceLayer:
         """The changes that wait for approval."""
         with self._lock:
             return tuple(entry.change for entry, _ in self._waiting.values())
+
+    def ask(self) -> tuple[FileChange, ...]:
+        """Return the changes that wait; they stay as they are until `decide` is called."""
+        with self._lock:
+            self._is_asking = bool(self._waiting)
+            return self.waiting
 
     def take_news(self) -> tuple[FileChange, ...]:
         """Return the changes passed on, kept, refused or decided on since the last call."""
@@ -158,7 +166,7 @@ class WorkspaceLayer:
             done = [
                 (entry.signature, change)
                 for entry in found
-                if entry.kind != "file" or entry.signature[2] <= newest_ns
+                if self._is_due(entry, newest_ns)
                 if (change := self._settled(entry, upper)) is not None
             ]
             self._news += sorted(
@@ -186,18 +194,31 @@ class WorkspaceLayer:
                     found.append(entry)
         return [*found, refused_folder(TOO_MANY)] if is_full else found
 
+    def _is_due(self, entry: LayerEntry, newest_ns: int) -> bool:
+        """Return whether a file is complete, and nothing that comes after an open question."""
+        if self._is_asking and (
+            self._needs_approval(entry.change) or entry.change.path in self._waiting
+        ):
+            return False
+        return entry.kind != "file" or entry.signature[2] <= newest_ns
+
+    def _needs_approval(self, change: FileChange) -> bool:
+        is_special = change.kind != "made" or bool(set(change.marks) & set(ASKED))
+        return self.is_gated and is_special
+
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
-        self._handled[entry.place] = entry.signature
-        self._drop_waiting(entry)
         change = entry.change
+        if not self._is_asking:
+            self._drop_waiting(entry)
+        self._handled[entry.place] = entry.signature
         if change.state == "refused":
             return change
         try:
             if changes_nothing(entry, upper, self._folder):
                 self._written[entry.place] = look(self._folder, entry.place)
                 return None
-            if self.is_gated and (change.kind != "made" or set(change.marks) & set(ASKED)):
+            if self._needs_approval(change):
                 self._keep(entry, upper)
                 return replace(change, state="waits")
             self._write(entry, upper, upper, entry.place)
@@ -250,17 +271,21 @@ class WorkspaceLayer:
     def _size(self) -> int:
         """Return the size of the files that reached the folder, and of those that wait, bytes."""
         if self._used_bytes is None:
+            waiting = {x.place: _file_bytes(x.signature) for x, _ in self._waiting.values()}
             there = (
                 _file_bytes(written)
                 for place, written in self._written.items()
-                if _file_bytes(written) and look(self._folder, place) != GONE
+                if _file_bytes(written)
+                and place not in waiting
+                and look(self._folder, place) != GONE
             )
-            waiting = (_file_bytes(entry.signature) for entry, _ in self._waiting.values())
-            self._used_bytes = sum(there) + sum(waiting)
+            self._used_bytes = sum(there) + sum(waiting.values())
         return self._used_bytes
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
         """Write the waiting changes or drop them; return what was done.
+
+        A layer that was removed has nothing that waits.
 
         Args:
             allows: whether they may be written.
@@ -268,11 +293,14 @@ class WorkspaceLayer:
         Raises:
             OSError: the layer can't be opened any more.
         """
-        with (
-            self._lock,
-            beneath.held(self.upper) as upper,
-            beneath.held(self.path / "held") as held,
-        ):
+        with self._lock, ExitStack() as stack:
+            if self._folder < 0:
+                return ()
+            upper, held = (
+                stack.enter_context(beneath.held(folder))
+                for folder in (self.upper, self.path / "held")
+            )
+            self._is_asking = False
             waiting, self._waiting, self._used_bytes = self._waiting, {}, None
             done = tuple(
                 self._allow(entry, before, upper, held)

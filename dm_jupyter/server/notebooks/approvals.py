@@ -158,7 +158,7 @@ class FileGate:
             return replace(result, files=await asyncio.to_thread(self._compared))
         await asyncio.to_thread(layer.settle)
         denied: tuple[FileChange, ...] = ()
-        if waiting := layer.waiting:
+        if waiting := layer.ask():
             allows = await self._is_allowed(cell_id, step, waiting)
             decided = await asyncio.to_thread(layer.decide, allows=allows)
             denied = () if allows else decided

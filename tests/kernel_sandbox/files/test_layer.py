@@ -258,6 +258,33 @@ def test_an_approval_does_not_replace_a_file_that_the_person_made_meanwhile(laye
     assert (folder / "tool.sh").read_text() == "the person's"
 
 
+def test_what_was_asked_about_is_written_even_if_the_layer_is_read_meanwhile(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "old.csv").write_text("shown")
+    settled(layer)
+    assert [change.path for change in layer.ask()] == ["old.csv"]
+    (layer.upper / "old.csv").write_text("swapped")
+    (layer.upper / "tool.sh").write_text("never shown")
+    (layer.upper / "new.csv").write_text("new")
+    assert settled(layer).keys() == {"new.csv"}
+    assert [change.path for change in layer.decide(allows=True)] == ["old.csv"]
+    assert (folder / "old.csv").read_text() == "shown"
+    assert not (folder / "tool.sh").exists()
+    assert {change.path for change in settled(layer).values()} == {"old.csv", "tool.sh"}
+    assert len(layer.waiting) == 2
+
+
+def test_a_layer_that_was_removed_has_nothing_to_decide(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "tool.sh").write_text("x")
+    settled(layer)
+    layer.ask()
+    layer.finish()
+    assert layer.decide(allows=True) == ()
+    assert [change.state for change in layer.take_news()] == ["refused"]
+    assert not (folder / "tool.sh").exists()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
 def test_the_removal_of_a_folder_replaces_what_waits_in_it(layer, folder):
     (folder / "a").mkdir()
