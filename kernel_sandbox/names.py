@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import importlib.machinery
+import re
 import sys
 import tomllib
 from pathlib import Path, PurePath
@@ -19,25 +20,41 @@ _OBEYED = frozenset(
     {
         # Version control, and what it runs.
         *(".git", ".hg", ".svn", ".gitconfig", ".gitattributes", ".gitmodules", ".husky"),
-        ".pre-commit-config.yaml",
+        *(".pre-commit-config.yaml", "lefthook.yml", ".lefthook.yml"),
+        # Services that run what a repository says.
+        *(".github", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".gitea", ".forgejo"),
+        *("azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile", ".drone.yml"),
         # Shells, and tools that load a folder's settings.
         *(".env", ".envrc", ".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv"),
-        *(".mise.toml", ".tool-versions", ".ssh", ".direnv"),
+        *(".bash_login", ".bash_logout", ".bash_aliases", ".zprofile", ".zlogin", ".zlogout"),
+        *(".inputrc", "mise.toml", ".mise.toml", ".tool-versions", ".ssh", ".direnv"),
         # Editors and notebooks.
         *(".vscode", ".idea", ".devcontainer", ".jupyter", ".ipython", ".vimrc", ".exrc"),
-        *(".dir-locals.el", ".gdbinit", ".lldbinit", ".Rprofile", ".Renviron"),
-        *("jupyter_server_config.py", "jupyter_notebook_config.py", "jupyter_lab_config.py"),
-        *("jupyter_config.py", "ipython_config.py", "ipython_kernel_config.py"),
-        # Python, its tests and its builds.
+        *(".nvim.lua", ".nvimrc", ".zed", ".dir-locals.el", ".gdbinit", ".lldbinit"),
+        *(".rprofile", ".renviron", ".rdata", "_quarto.yml", "_quarto.yaml", "voila.json"),
+        # Programs that write code with a model.
+        *("agents.md", "claude.md", "gemini.md", ".claude", ".gemini", ".cursor", ".cursorrules"),
+        *(".mcp.json", ".aider.conf.yml", ".windsurfrules"),
+        # Python, its tests, its checks and its builds.
         *("sitecustomize.py", "usercustomize.py", "conftest.py", "setup.py", "setup.cfg"),
-        *("pyproject.toml", "pytest.ini", "tox.ini", "noxfile.py", "pyvenv.cfg"),
+        *("pyproject.toml", "pytest.ini", ".pytest.ini", "tox.ini", "noxfile.py", "pyvenv.cfg"),
+        *("matplotlibrc", ".pdbrc", ".pythonrc", ".coveragerc", ".flake8", "mypy.ini", ".mypy.ini"),
+        *("pylintrc", ".pylintrc", "pylintrc.toml", ".pylintrc.toml"),
+        *("dodo.py", "fabfile.py", "snakefile", "sconstruct", "dvc.yaml"),
         # Other builds.
         *("makefile", "gnumakefile", "justfile", ".justfile", "rakefile", "gulpfile.js"),
-        *("taskfile.yml", ".npmrc", ".yarnrc", ".yarnrc.yml", "package.json"),
+        *("taskfile.yml", "taskfile.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml", "package.json"),
+        *("dockerfile", "containerfile", "vagrantfile", "compose.yml", "compose.yaml"),
+        *("docker-compose.yml", "docker-compose.yaml"),
     }
 )
 """In lower case, for file systems that ignore case."""
-_OBEYED_ENDINGS = (".pth", ".desktop")
+_OBEYED_ENDINGS = (
+    *(".pth", ".desktop", ".code-workspace", ".sublime-project"),
+    *(".egg-info", ".dist-info", ".egg-link"),  # their entry points are imported
+)
+_CONFIG = re.compile(r"(jupyter|ipython)(_\w+)?_config\.(py|json)")
+"""Jupyter's programs run those in the folder where they are started."""
 _CODE = frozenset(
     {
         *(".py", ".pyc", ".pyw", ".pyx", ".pyd", ".so", ".ipynb", ".sh", ".bash", ".zsh", ".fish"),
@@ -52,7 +69,8 @@ _MODULE_ENDINGS = tuple(importlib.machinery.all_suffixes())
 def is_obeyed(name: str) -> bool:
     """Whether programs run or obey a file or folder of that name without being asked."""
     small = name.lower()
-    return small in _OBEYED or small.endswith(_OBEYED_ENDINGS)
+    is_config = _CONFIG.fullmatch(small) is not None
+    return small in _OBEYED or small.endswith(_OBEYED_ENDINGS) or is_config
 
 
 def is_code(name: str) -> bool:

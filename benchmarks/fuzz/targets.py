@@ -43,6 +43,7 @@ from kernel_sandbox.forkserver.worker_client import WorkerClient
 from kernel_sandbox.jupyter.attached import reply_text
 from kernel_sandbox.jupyter.launch_pipes import report_from_bytes
 from kernel_sandbox.messages import decode
+from kernel_sandbox.types import Limits
 
 __all__ = ["KernelMessage", "opened_targets"]
 
@@ -414,7 +415,7 @@ def opened_targets(folder: Path) -> Iterator[tuple[Target, ...]]:
         channel = WorkerClient(ours, {})
         opened.callback(channel.close)
         held = opened.enter_context(beneath.held(root / "work"))
-        layer = WorkspaceLayer(root / "work", folder)
+        layer = WorkspaceLayer(root / "work", folder, Limits().disk_bytes)
         opened.callback(layer.remove)
         yield (
             HandOver(root), Comm(), LaunchReport(), Variables(), KernelMessage(), CellOutputs(),

@@ -28,14 +28,18 @@ def make_run_folder() -> PrivateFolder:
     """Return a new private folder with what every kernel finds in it.
 
     Raises:
-        KernelStartError: its path is too long for a socket.
+        KernelStartError: its path is too long for a socket, or it can't be filled.
     """
     folder = PrivateFolder(environment.runtime_base(), "dmj-")
     path = folder.path
     if len(os.fsencode(path / _LONGEST_SOCKET)) > SOCKET_PATH_BYTES:
         folder.remove()
         raise KernelStartError(f"{path} is too long for a socket: set a shorter XDG_RUNTIME_DIR")
-    furnish(path)
+    try:
+        furnish(path)
+    except BaseException:
+        folder.remove()
+        raise
     return folder
 
 
@@ -44,14 +48,21 @@ def furnish(run_dir: Path) -> None:
 
     Args:
         run_dir: the private folder.
+
+    Raises:
+        KernelStartError: something of an earlier kernel can't be removed, or the disk is full.
     """
-    for name in (*WRITABLE, environment.IPYTHON):
-        remove_tree(run_dir / name)
-        (run_dir / name).mkdir(mode=0o700)
-    profile = run_dir / environment.IPYTHON / "profile_default"
-    for name in _IPYTHON_FOLDERS:  # IPython would create them, and can't
-        (profile / name).mkdir(parents=True)
-    furnish_home(run_dir / "home")
+    try:
+        for name in (*WRITABLE, environment.IPYTHON):
+            remove_tree(run_dir / name)
+            (run_dir / name).mkdir(mode=0o700)
+        profile = run_dir / environment.IPYTHON / "profile_default"
+        for name in _IPYTHON_FOLDERS:  # IPython would create them, and can't
+            (profile / name).mkdir(parents=True)
+        furnish_home(run_dir / "home")
+    except OSError as error:
+        text = f"the private folder of the kernel can't be made again: {error}. Shut the kernel"
+        raise KernelStartError(f"{text} down and start a new one") from error
 
 
 def furnish_home(home: Path) -> None:

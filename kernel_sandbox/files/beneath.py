@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-__all__ = ["held", "made", "open_to_read", "opened", "parent_of", "replaced"]
+__all__ = ["draft_of", "held", "made", "open_to_read", "opened", "parent_of", "replaced"]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -143,6 +143,11 @@ def made(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
             raise
 
 
+def draft_of(place: PurePath) -> PurePath:
+    """Return a new path beside another, for what is renamed to it once it is complete."""
+    return place.with_name(f".{secrets.token_hex(6)}.part")
+
+
 @contextmanager
 def replaced(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Write a file atomically; at the end it replaces whatever had its name.
@@ -155,7 +160,7 @@ def replaced(folder: int, place: PurePath, mode: int = 0o666) -> Iterator[Binary
     Raises:
         OSError: the path leads out, a name on the way is a link, or the name is a folder's.
     """
-    draft = place.with_name(f".{secrets.token_hex(6)}.part")
+    draft = draft_of(place)
     with parent_of(folder, place, makes=True) as parent:
         try:
             with made(parent, PurePath(draft.name), mode) as target:

@@ -12,8 +12,6 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 
 __all__ = ["PrivateFolder", "empty_folder", "remove_tree"]
@@ -71,14 +69,13 @@ def _remove_abandoned(base: Path, prefix: str) -> None:
 def remove_tree(path: str | os.PathLike[str]) -> None:
     """Remove a folder and its contents as far as possible; follow no link and never raise.
 
-    It goes down one level only: deeper folders are moved up first. So neither the length of a path
-    nor the interpreter's stack limits the depth.
+    It goes down one level only: deeper folders are moved up first, under names that nobody can
+    guess and take. So neither the length of a path nor the interpreter's stack limits the depth.
 
     Args:
         path: the folder; a missing one is not an error.
     """
     root = os.fspath(path)
-    names = (os.path.join(root, f".removed-{number}") for number in count())  # noqa: PTH118
     waiting = [root]
     while waiting:
         folder = waiting.pop()
@@ -89,7 +86,7 @@ def remove_tree(path: str | os.PathLike[str]) -> None:
             with os.scandir(folder) as entries:
                 found = list(entries)
             for entry in found:
-                _take_out(entry, folder, root, names, waiting)
+                _take_out(entry, folder, root, waiting)
         if folder != root:
             with contextlib.suppress(OSError):
                 os.rmdir(folder)  # noqa: PTH106
@@ -116,9 +113,7 @@ def empty_folder(path: str | os.PathLike[str], keep: str = "") -> None:
                     os.unlink(entry.path)  # noqa: PTH108
 
 
-def _take_out(
-    entry: os.DirEntry[str], folder: str, root: str, names: Iterator[str], waiting: list[str]
-) -> None:
+def _take_out(entry: os.DirEntry[str], folder: str, root: str, waiting: list[str]) -> None:
     """Remove a file, or move a folder to where it can be emptied."""
     with contextlib.suppress(OSError):
         if not entry.is_dir(follow_symlinks=False):
@@ -127,6 +122,6 @@ def _take_out(
             waiting.append(entry.path)
         else:
             os.chmod(entry.path, _OPEN)  # noqa: PTH101 (a folder that can't be written can't move)
-            place = next(names)
+            place = os.path.join(root, f".removed-{secrets.token_hex(8)}")  # noqa: PTH118
             os.rename(entry.path, place)  # noqa: PTH104
             waiting.append(place)

@@ -8,15 +8,15 @@ Not covered: the contents of the files.
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
 import os
-import posixpath
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from itertools import count
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Literal
 
 from kernel_sandbox import names
@@ -27,14 +27,19 @@ __all__ = [
     "ASKED",
     "COPY_BYTES",
     "GONE",
+    "MOST_ENTRIES",
+    "UNREADABLE",
     "LayerEntry",
     "Signature",
+    "State",
     "changes_nothing",
     "folder_times",
     "look",
     "new_entries",
     "protected_paths",
+    "refused_folder",
     "remove",
+    "state_of",
     "target_of",
     "written",
 ]
@@ -48,13 +53,21 @@ LEADS_OUT = "a link that leads out of the folder"
 NO_FILE = "neither a file nor a folder"
 ODD_NAME = "its name is no text"
 TOO_DEEP = "too many folders deep"
-_REFUSED = (HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP)
+TOO_MANY = "too many files to look at"
+UNREADABLE = "a folder that can't be read"
+_REFUSED = (
+    *(HIDES, NEVER, NOTEBOOK, LEADS_OUT, NO_FILE, ODD_NAME, TOO_DEEP, TOO_MANY, UNREADABLE),
+)
 ASKED = (CODE, EXECUTABLE, LINK)
 
+MOST_ENTRIES = 5_000
+"""A layer with more files and folders is looked at in part only."""
 _MAXIMUM_DEPTH = 60
 _WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
+_REMOVED_ENTRIES = 50_000
+"""A folder with more entries is not removed: what is in it could not be checked in time."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 COPY_BYTES = 1024 * 1024
@@ -62,9 +75,13 @@ COPY_BYTES = 1024 * 1024
 Signature = tuple[int, int, int, int, int]
 """Inode, size, both times of change and mode; it differs when the entry does."""
 GONE: Signature = (0, 0, 0, 0, 0)
-
+State = frozenset[tuple[str, Signature]]
+"""An entry, with what is in it if it is a folder."""
 
 Kind = Literal["file", "folder", "link", "gone", "other"]
+
+
+_TOP = PurePath()
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +96,11 @@ class LayerEntry:
 
 
 def new_entries(
-    upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath
-) -> Iterator[LayerEntry]:
-    """Yield what is in a folder of the layer, and in those below, and was not handled yet.
+    upper: int, folder: int, handled: dict[PurePath, Signature], above: PurePath = _TOP
+) -> Generator[LayerEntry | None, None, None]:
+    """Yield what is in a folder of the layer, and in those below; `None` if it was handled.
+
+    Of one folder it lists no more entries than all of them may be.
 
     Args:
         upper: the folder of the layer.
@@ -90,26 +109,44 @@ def new_entries(
         above: the path of both folders.
     """
     with os.scandir(upper) as scan:
-        entries = list(scan)
+        entries = list(itertools.islice(scan, MOST_ENTRIES + 1))
     for entry in entries:
         place, name = above / entry.name, PurePath(entry.name)
         now, before = look(upper, name), look(folder, name)
+        if now == GONE:  # since it was listed
+            continue
         is_open = stat.S_ISDIR(now[4]) and not _name_marks(place)
-        if handled.get(place) != now and not (is_open and stat.S_ISDIR(before[4])):
-            yield _judged(place, now, before, upper, folder)
-        if is_open:
-            with ExitStack() as stack, contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                inner, below = _entered(stack, upper, entry.name), -1
-                if stat.S_ISDIR(before[4]):
-                    below = _entered(stack, folder, entry.name)
-                    yield from _cleared(place, now, inner, below)
+        is_below = is_open and stat.S_ISDIR(before[4])
+        with ExitStack() as stack:
+            try:
+                inner = _entered(stack, upper, entry.name) if is_open else -1
+                below = _entered(stack, folder, entry.name) if is_below else -1
+            except (FileNotFoundError, NotADirectoryError):  # gone, or another, by now
+                continue
+            except OSError:
+                change = _change(place, now, before, [UNREADABLE])
+                yield LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
+                continue
+            is_new = handled.get(place) != now and not is_below
+            yield _judged(place, now, before, upper, folder) if is_new else None
+            if is_below:
+                yield from _cleared(place, now, inner, below)
+            if is_open:
                 yield from new_entries(inner, below, handled, place)
 
 
 def _entered(stack: ExitStack, folder: int, name: str) -> int:
+    """Open a folder whose entries can be listed and opened."""
     descriptor = os.open(name, _FOLDER, dir_fd=folder)
     stack.callback(os.close, descriptor)
+    os.stat(".", dir_fd=descriptor)  # refused if its entries can't be opened
     return descriptor
+
+
+def refused_folder(why: str) -> LayerEntry:
+    """Return an entry for all that can't be looked at in the layer, and why."""
+    change = FileChange(".", "changed", "refused", marks=(why,))
+    return LayerEntry(_TOP, GONE, change, "other")
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:
@@ -118,10 +155,12 @@ def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterato
         os.getxattr(inner, _OPAQUE)
     except OSError:  # it was not
         return
-    for name in set(os.listdir(below)) - set(os.listdir(inner)):
-        yield _gone(place / name, now, look(below, PurePath(name)), below)
-    with contextlib.suppress(OSError):  # from here on it shows what the user puts there
-        os.removexattr(inner, _OPAQUE)
+    try:
+        for name in set(os.listdir(below)) - set(os.listdir(inner)):
+            yield _gone(place / name, now, look(below, PurePath(name)), below)
+    finally:
+        with contextlib.suppress(OSError):  # from here on it shows what the user puts there
+            os.removexattr(inner, _OPAQUE)
 
 
 def _judged(
@@ -132,6 +171,8 @@ def _judged(
     if stat.S_ISCHR(mode):
         return _gone(place, now, before, folder)
     marks = list(_name_marks(place))
+    if not stat.S_ISDIR(mode):
+        marks += _contents_marks(place, before, folder)
     kind: Kind = "other"
     if stat.S_ISREG(mode):
         kind = "file"
@@ -150,11 +191,25 @@ def _judged(
 def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
     """Return the removal of a file, or of a folder and its contents."""
     marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
-    if stat.S_ISDIR(before[4]):
-        inside = protected_paths(Path(f"/proc/self/fd/{folder}") / place.name)
-        marks += [f"{NEVER}: {path.name}" for path in inside[:1]]
+    marks += _contents_marks(place, before, folder)
     change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
     return LayerEntry(place, now, change, "gone")
+
+
+def _contents_marks(place: PurePath, before: Signature, folder: int) -> tuple[str, ...]:
+    """Return why a folder may not be removed with its contents; empty if it may, or is none."""
+    if not stat.S_ISDIR(before[4]):
+        return ()
+    entries = _entries(Path(f"/proc/self/fd/{folder}") / place.name, is_strict=True)
+    try:
+        for number, entry in enumerate(entries):
+            if _is_protected(entry.name):
+                return (f"{NEVER}: {entry.name}",)
+            if number >= _REMOVED_ENTRIES:
+                return (TOO_MANY,)
+    except OSError:
+        return (UNREADABLE,)
+    return ()
 
 
 def _change(place: PurePath, now: Signature, before: Signature, marks: list[str]) -> FileChange:
@@ -211,10 +266,11 @@ def written(folder: int, place: PurePath, *, was_there: bool) -> FileChange:
 
 
 def _stays_inside(place: PurePath, target: str) -> bool:
-    if target.startswith("/"):
-        return False
-    led = posixpath.normpath(posixpath.join(place.parent.as_posix(), target))
-    return led != ".." and not led.startswith("../")
+    """Return whether a link leads to its folder or below; `..` after a name may lead anywhere."""
+    names_of_target = PurePosixPath(target).parts
+    up = len(list(itertools.takewhile(lambda name: name == "..", names_of_target)))
+    is_up_first = not {"/", "//", ".."} & set(names_of_target[up:])
+    return is_up_first and up < len(place.parts)
 
 
 def changes_nothing(entry: LayerEntry, upper: int, folder: int) -> bool:
@@ -249,8 +305,30 @@ def look(folder: int, place: PurePath) -> Signature:
             status = os.stat(place.name, dir_fd=parent, follow_symlinks=False)
     except OSError:
         return GONE
+    return _signature(status)
+
+
+def _signature(status: os.stat_result) -> Signature:
     times = (status.st_mtime_ns, status.st_ctime_ns)
     return (status.st_ino, status.st_size, *times, status.st_mode)
+
+
+def state_of(folder: int, place: PurePath) -> State:
+    """Return how an entry is now; another return value means that it has changed.
+
+    Args:
+        folder: the user's folder.
+        place: the path of a file or a link in it, or of a folder, which counts with its contents.
+
+    Raises:
+        OSError: a folder can't be read.
+    """
+    now = look(folder, place)
+    inside: Iterable[os.DirEntry[str]] = ()
+    if stat.S_ISDIR(now[4]):
+        inside = _entries(Path(f"/proc/self/fd/{folder}") / place, is_strict=True)
+    entries = {(x.path, _signature(x.stat(follow_symlinks=False))) for x in inside}
+    return frozenset({("", now), *entries})
 
 
 def target_of(folder: int, place: PurePath) -> str:
@@ -281,7 +359,7 @@ def _remove_folder(parent: int, name: str) -> None:
     Raises:
         OSError: it can't be opened or emptied, or something was put into it meanwhile.
     """
-    numbers = count()
+    numbers = itertools.count()
     with ExitStack() as opened:
         root = _entered(opened, parent, name)
         while folders := _without_files(root):
@@ -331,21 +409,42 @@ def protected_paths(workspace: Path) -> tuple[Path, ...]:
     for number, entry in enumerate(_entries(workspace, _PROTECTED_DEPTH)):
         if number >= _PROTECTED_ENTRIES:
             break
-        if names.is_obeyed(entry.name) or entry.name.endswith(".ipynb"):
+        if _is_protected(entry.name):
             found.append(Path(entry.path))
     return tuple(found)
 
 
-def _entries(folder: Path, depth: int) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in the folder and those below, breadth first in each; no links."""
-    try:
-        with os.scandir(folder) as scan:
-            entries = [entry for entry in scan if not entry.is_symlink()]
-    except OSError:
-        return
-    yield from entries
-    if depth <= 1:
-        return
-    for entry in entries:
-        if not names.is_obeyed(entry.name) and entry.is_dir(follow_symlinks=False):
-            yield from _entries(Path(entry.path), depth - 1)
+def _is_protected(name: str) -> bool:
+    return names.is_obeyed(name) or name.endswith(".ipynb")
+
+
+def _entries(
+    folder: Path, depth: float = math.inf, *, is_strict: bool = False
+) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in the folder and those below, breadth first in each; no links.
+
+    Args:
+        folder: where to begin.
+        depth: the number of levels to go down.
+        is_strict: whether a folder that can't be read is an error; otherwise it is left out.
+
+    Raises:
+        OSError: a folder can't be read.
+    """
+    waiting = [(os.fspath(folder), depth)]
+    while waiting:
+        path, left = waiting.pop()
+        try:
+            with os.scandir(path) as scan:
+                entries = [entry for entry in scan if not entry.is_symlink()]
+        except OSError:
+            if is_strict:
+                raise
+            continue
+        yield from entries
+        if left > 1:
+            waiting += [
+                (entry.path, left - 1)
+                for entry in reversed(entries)
+                if not names.is_obeyed(entry.name) and entry.is_dir(follow_symlinks=False)
+            ]

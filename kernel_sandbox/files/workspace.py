@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import io
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import BinaryIO
@@ -238,30 +239,38 @@ _Opener = Callable[[Path], contextlib.AbstractContextManager[BinaryIO]]
 
 
 def _place(openers: Mapping[Path, _Opener], folder: Path, limit_bytes: int) -> tuple[Path, ...]:
+    """Write all files under other names first: nothing is replaced unless all of them fit."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise WorkspaceError(f"the folder {folder} can't be made: {error}") from error
-    placed: list[Path] = []
+    drafts: dict[Path, PurePath] = {}
     left = limit_bytes
-    try:
-        for place in sorted(openers):
-            try:
-                with beneath.held(folder) as root, openers[place](place) as source:
-                    left -= _copy(source, place, root, left)
-                placed.append(folder / place)
-            except OverflowError:
-                text = f"with {str(place)!r} the files take more than {limit_bytes} bytes together"
-                raise FilesTooLargeError(f"{text}: none was collected") from None
-            except OSError as error:
-                text = f"the file {str(place)!r} can't be collected: {error}"
-                raise WorkspaceError(text) from error
-    except BaseException:
-        for path in placed:
-            with contextlib.suppress(OSError):
-                path.unlink()
-        raise
-    return tuple(placed)
+    place = Path()
+    with ExitStack() as stack:
+        try:
+            root = stack.enter_context(beneath.held(folder))
+            for place in sorted(openers):
+                with openers[place](place) as source:
+                    drafts[place], size = _draft(source, place, root, left)
+                stack.callback(_discard, root, drafts[place])
+                left -= size
+            for place, draft in drafts.items():
+                with beneath.parent_of(root, place) as parent:
+                    os.rename(draft.name, place.name, src_dir_fd=parent, dst_dir_fd=parent)
+        except OverflowError:
+            text = f"with {str(place)!r} the files take more than {limit_bytes} bytes together"
+            raise FilesTooLargeError(f"{text}: none was collected") from None
+        except OSError as error:
+            text = f"the file {str(place)!r} can't be collected: {error}"
+            raise WorkspaceError(text) from error
+    return tuple(folder / place for place in drafts)
+
+
+def _discard(root: int, draft: PurePath) -> None:
+    """Remove a draft, unless it has become the file."""
+    with contextlib.suppress(OSError), beneath.parent_of(root, draft) as parent:
+        os.unlink(draft.name, dir_fd=parent)
 
 
 @contextmanager
@@ -270,17 +279,21 @@ def _opened(root: Path, place: Path) -> Iterator[BinaryIO]:
         yield source
 
 
-def _copy(source: BinaryIO, place: Path, folder: int, left: int) -> int:
-    """Copy what is read to a file and return its size; a failure leaves the file unchanged.
+def _draft(source: BinaryIO, place: Path, root: int, left: int) -> tuple[PurePath, int]:
+    """Copy what is read to a new file beside its place; return its path and size.
 
     Raises:
+        OSError: it can't be written, or the place is a folder's.
         OverflowError: it is larger than what is left.
     """
-    size = 0
-    with beneath.replaced(folder, place) as target:
+    with suppress(FileNotFoundError), beneath.parent_of(root, place) as parent:
+        if stat.S_ISDIR(os.stat(place.name, dir_fd=parent, follow_symlinks=False).st_mode):
+            raise IsADirectoryError(errno.EISDIR, "a folder has its name", str(place))
+    size, draft = 0, beneath.draft_of(place)
+    with beneath.made(root, draft) as target:
         while chunk := source.read(_CHUNK_BYTES):
             size += len(chunk)
             if size > left:
                 raise OverflowError
             target.write(chunk)
-    return size
+    return draft, size

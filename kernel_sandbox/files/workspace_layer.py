@@ -11,7 +11,8 @@ folder, `upper`, with what was created and changed, and a mark for what was remo
 Covered: changes are judged by what cells did to files, not by what their code looks like. Names
 that programs run or obey unasked, modules that hide others, links that lead out and what is not a
 file never reach the folder. What a person approves is what is written, whatever the kernel does
-meanwhile. Files are written completely, beneath the folder, through no link.
+meanwhile, and only if what it replaces is still the same. Files are written completely, beneath the
+folder, through no link. All of them together stay below a size, holes included, and a number.
 Not covered: the contents of the files; which cell, or which thread that a cell has left, did it.
 """
 
@@ -21,34 +22,46 @@ import asyncio
 import contextlib
 import errno
 import hashlib
+import logging
 import os
-import shutil
 import stat
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
 from kernel_sandbox.files import beneath
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import (
     ASKED,
     COPY_BYTES,
+    GONE,
+    MOST_ENTRIES,
+    UNREADABLE,
     LayerEntry,
     Signature,
+    State,
     changes_nothing,
     folder_times,
     look,
     new_entries,
+    refused_folder,
     remove,
+    state_of,
     target_of,
 )
-from kernel_sandbox.types import FileChange
+from kernel_sandbox.types import MIB, FileChange
 
 __all__ = ["WorkspaceLayer"]
 
+log = logging.getLogger(__name__)
+
 TEND_S = 1.0
+TOO_MANY = f"only {MOST_ENTRIES:,} files and folders of a kernel get there"
+MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
 
@@ -56,17 +69,20 @@ QUIET_S = 1.0
 class WorkspaceLayer:
     """The layer of one kernel, from its start to its end. May be used from several threads."""
 
-    def __init__(self, folder: Path, base: Path) -> None:
+    def __init__(self, folder: Path, base: Path, limit_bytes: int) -> None:
         """Create an empty layer.
 
         Args:
             folder: the working folder of a user.
             base: where to create it, on a file system that overlayfs accepts, as most disks are.
+            limit_bytes: the size that the files which reach the folder may have together, with
+                those that wait. The holes of a sparse file count.
 
         Raises:
             OSError: it can't be created.
         """
         self.folder = folder
+        self._limit_bytes = limit_bytes
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._private = PrivateFolder(base, "dm-layer-")
@@ -83,8 +99,15 @@ class WorkspaceLayer:
         """Handled entries, as they then were in the layer."""
         self._written: dict[PurePath, Signature] = {}
         """Entries passed on, as they then were in the folder."""
-        self._waiting: dict[str, LayerEntry] = {}
+        self._waiting: dict[str, tuple[LayerEntry, State]] = {}
+        """Entries that wait, each with how the folder was when it was asked about."""
+        self._used_bytes: int | None = None
+        """What `_size` returns; counted once for all changes that are handled together."""
+        self._is_asking = False
+        """Whether somebody is looking at what waits."""
         self._news: list[FileChange] = []
+        self._told: frozenset[tuple[Signature, FileChange]] = frozenset()
+        """What was refused the last time; it is not reported again while nothing changes."""
         self._folders = folder_times(folder)
         self.is_gated = False
         """Whether overwritten and removed files, and programs, wait for approval."""
@@ -105,7 +128,13 @@ class WorkspaceLayer:
     def waiting(self) -> tuple[FileChange, ...]:
         """The changes that wait for approval."""
         with self._lock:
-            return tuple(entry.change for entry in self._waiting.values())
+            return tuple(entry.change for entry, _ in self._waiting.values())
+
+    def ask(self) -> tuple[FileChange, ...]:
+        """Return the changes that wait; they stay as they are until `decide` is called."""
+        with self._lock:
+            self._is_asking = bool(self._waiting)
+            return self.waiting
 
     def take_news(self) -> tuple[FileChange, ...]:
         """Return the changes passed on, kept, refused or decided on since the last call."""
@@ -116,36 +145,80 @@ class WorkspaceLayer:
     def settle(self, quiet_s: float = 0.0) -> None:
         """Pass on permitted changes and keep those that need approval; `take_news` reports them.
 
+        What can't be done is reported as refused, once, and tried again at each call. A layer that
+        was removed has nothing to pass on.
+
         Args:
             quiet_s: files changed within this time are left for the next call, seconds.
-
-        Raises:
-            OSError: the layer can't be opened any more.
         """
-        with self._lock, beneath.held(self.upper) as upper:
+        with self._lock, ExitStack() as stack:
+            if self._folder < 0:
+                return
             newest_ns = time.time_ns() - round(quiet_s * 1e9)
-            found = [
-                entry
-                for entry in new_entries(upper, self._folder, self._handled, PurePath())
-                if entry.kind != "file" or entry.signature[2] <= newest_ns
+            self._used_bytes = None
+            try:
+                upper = stack.enter_context(beneath.held(self.upper))
+                os.stat(".", dir_fd=upper)
+                found = self._found(upper)
+            except OSError:
+                upper, found = -1, [refused_folder(UNREADABLE)]
+            found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
+            done = [
+                (entry.signature, change)
+                for entry in found
+                if self._is_due(entry, newest_ns)
+                if (change := self._settled(entry, upper)) is not None
             ]
-            found.sort(key=lambda entry: entry.change.path)
-            done = [self._settled(entry, upper) for entry in found]
-            self._news += filter(None, done)
+            self._news += sorted(
+                (change for signature, change in done if (signature, change) not in self._told),
+                key=lambda change: change.path,
+            )
+            self._told = frozenset(x for x in done if x[1].state == "refused")
             self._folders = folder_times(self.folder)
+
+    def _found(self, upper: int) -> list[LayerEntry]:
+        """Return what is new or has changed in the layer; the rest of too much is one entry."""
+        found: list[LayerEntry] = []
+        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in self._written.values())
+        with contextlib.closing(new_entries(upper, self._folder, self._handled)) as entries:
+            for number, entry in enumerate(entries):
+                if number >= MOST_ENTRIES:
+                    is_full = True
+                    break
+                if entry is None:
+                    continue
+                room -= entry.kind != "gone" and entry.place not in self._written
+                if room < 0 and entry.place not in self._written:
+                    is_full = True
+                else:
+                    found.append(entry)
+        return [*found, refused_folder(TOO_MANY)] if is_full else found
+
+    def _is_due(self, entry: LayerEntry, newest_ns: int) -> bool:
+        """Return whether a file is complete, and nothing that comes after an open question."""
+        if self._is_asking and (
+            self._needs_approval(entry.change) or entry.change.path in self._waiting
+        ):
+            return False
+        return entry.kind != "file" or entry.signature[2] <= newest_ns
+
+    def _needs_approval(self, change: FileChange) -> bool:
+        is_special = change.kind != "made" or bool(set(change.marks) & set(ASKED))
+        return self.is_gated and is_special
 
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
-        self._handled[entry.place] = entry.signature
-        self._waiting.pop(entry.change.path, None)
         change = entry.change
+        if not self._is_asking:
+            self._drop_waiting(entry)
+        self._handled[entry.place] = entry.signature
         if change.state == "refused":
             return change
         try:
             if changes_nothing(entry, upper, self._folder):
                 self._written[entry.place] = look(self._folder, entry.place)
                 return None
-            if self.is_gated and (change.kind != "made" or set(change.marks) & set(ASKED)):
+            if self._needs_approval(change):
                 self._keep(entry, upper)
                 return replace(change, state="waits")
             self._write(entry, upper, upper, entry.place)
@@ -159,17 +232,60 @@ class WorkspaceLayer:
 
     def _keep(self, entry: LayerEntry, upper: int) -> None:
         """Keep a copy of what waits for approval: that copy is written later."""
+        before = state_of(self._folder, entry.place)
         if entry.kind == "file":
             with (
                 beneath.open_to_read(upper, entry.place) as source,
                 beneath.held(self.path / "held") as held,
                 beneath.replaced(held, _kept_name(entry)) as target,
             ):
-                shutil.copyfileobj(source, target, COPY_BYTES)
-        self._waiting[entry.change.path] = entry
+                self._copy(entry.place, source, target)
+        self._waiting[entry.change.path] = entry, before
+
+    def _drop_waiting(self, entry: LayerEntry) -> None:
+        """Forget what waits in the place of an entry, as it is another by now."""
+        path = entry.change.path
+        paths = [path] if path in self._waiting else []
+        if entry.kind != "folder" and stat.S_ISDIR(look(self._folder, entry.place)[4]):
+            paths += [inside for inside in self._waiting if inside.startswith(f"{path}/")]
+        for waiting in paths:
+            with beneath.held(self.path / "held") as held:
+                remove(held, _kept_name(self._waiting.pop(waiting)[0]))
+
+    def _copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> None:
+        """Copy the content of a file, unless all of them would become too large.
+
+        Raises:
+            OSError: they would, or it can't be copied.
+        """
+        before = _file_bytes(self._written.get(place, GONE))
+        left = room = self._limit_bytes - self._size() + before
+        while chunk := source.read(COPY_BYTES):
+            left -= len(chunk)
+            if left < 0:
+                most = f"{self._limit_bytes / MIB:.0f} MiB"
+                raise OSError(errno.EDQUOT, f"with it, the files take more than {most} together")
+            target.write(chunk)
+        self._used_bytes = self._size() + room - left - before
+
+    def _size(self) -> int:
+        """Return the size of the files that reached the folder, and of those that wait, bytes."""
+        if self._used_bytes is None:
+            waiting = {x.place: _file_bytes(x.signature) for x, _ in self._waiting.values()}
+            there = (
+                _file_bytes(written)
+                for place, written in self._written.items()
+                if _file_bytes(written)
+                and place not in waiting
+                and look(self._folder, place) != GONE
+            )
+            self._used_bytes = sum(there) + sum(waiting.values())
+        return self._used_bytes
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
         """Write the waiting changes or drop them; return what was done.
+
+        A layer that was removed has nothing that waits.
 
         Args:
             allows: whether they may be written.
@@ -177,22 +293,32 @@ class WorkspaceLayer:
         Raises:
             OSError: the layer can't be opened any more.
         """
-        with (
-            self._lock,
-            beneath.held(self.upper) as upper,
-            beneath.held(self.path / "held") as held,
-        ):
-            waiting, self._waiting = self._waiting, {}
-            act = self._allow if allows else self._deny
-            done = tuple(act(entry, upper, held) for entry in waiting.values())
+        with self._lock, ExitStack() as stack:
+            if self._folder < 0:
+                return ()
+            upper, held = (
+                stack.enter_context(beneath.held(folder))
+                for folder in (self.upper, self.path / "held")
+            )
+            self._is_asking = False
+            waiting, self._waiting, self._used_bytes = self._waiting, {}, None
+            done = tuple(
+                self._allow(entry, before, upper, held)
+                if allows
+                else self._deny(entry, upper, held)
+                for entry, before in waiting.values()
+            )
             self._news += done
             self._folders = folder_times(self.folder)
         if done:
             self.refresh()
         return done
 
-    def _allow(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
+    def _allow(self, entry: LayerEntry, before: State, upper: int, held: int) -> FileChange:
         try:
+            if state_of(self._folder, entry.place) != before:
+                self._deny(entry, upper, held)
+                raise OSError(errno.ESTALE, MEANWHILE)
             self._write(entry, upper, held, _kept_name(entry))
         except OSError as error:
             marks = (*entry.change.marks, error.strerror or str(error))
@@ -202,8 +328,9 @@ class WorkspaceLayer:
         return entry.change
 
     def _deny(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
-        if look(upper, entry.place) == entry.signature:
-            remove(upper, entry.place)
+        with contextlib.suppress(OSError):  # then the kernel still sees it
+            if look(upper, entry.place) == entry.signature:
+                remove(upper, entry.place)
         remove(held, _kept_name(entry))
         self._handled.pop(entry.place, None)
         return replace(entry.change, state="refused")
@@ -227,7 +354,7 @@ class WorkspaceLayer:
                 if stat.S_ISDIR(before[4]):
                     remove(folder, place)
                 with beneath.replaced(folder, place, mode) as written:
-                    shutil.copyfileobj(source, written, COPY_BYTES)
+                    self._copy(place, source, written)
                     os.fchmod(written.fileno(), mode)
         else:
             target = target_of(upper, place) if entry.kind == "link" else ""
@@ -263,17 +390,22 @@ class WorkspaceLayer:
         """Check both sides now and then, until cancelled."""
         while True:
             await asyncio.sleep(TEND_S)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # `settle` reports a layer that can't be opened
                 await asyncio.to_thread(self.look_below)
-                await asyncio.to_thread(self.settle, QUIET_S)
+            await asyncio.to_thread(self.settle, QUIET_S)
+            with contextlib.suppress(OSError):
                 if self.waiting and not self.is_asked_about:
                     await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:
         """Pass on what is still permitted, drop the rest, and remove the layer."""
-        with contextlib.suppress(OSError):
+        with self._lock:
             self.settle()
-            self.decide(allows=False)
+            with contextlib.suppress(OSError):  # what waits is dropped with the layer
+                self.decide(allows=False)
+            refused = sum(change.state == "refused" for change in self._news)
+        if refused:
+            log.warning("%s: %d changes of its kernel did not get there", self.folder, refused)
         self.remove()
 
     def remove(self) -> None:
@@ -287,3 +419,7 @@ class WorkspaceLayer:
 
 def _kept_name(entry: LayerEntry) -> PurePath:
     return PurePath(hashlib.sha256(os.fsencode(entry.place)).hexdigest())
+
+
+def _file_bytes(signature: Signature) -> int:
+    return signature[1] if stat.S_ISREG(signature[4]) else 0

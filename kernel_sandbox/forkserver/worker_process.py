@@ -131,7 +131,9 @@ class WorkerProcess(ForkedKernel):
         fence = self._fence = Fence(places.run_dir.name, self._limits, self._options.group_bytes)
         isolate = self._options.isolate
         if places.is_shared and isolate and probe().has_view:
-            self._layer = WorkspaceLayer(places.workspace, Path(tempfile.gettempdir()))
+            self._layer = WorkspaceLayer(
+                places.workspace, Path(tempfile.gettempdir()), self._limits.disk_bytes
+            )
             places = replace(places, layer=self._layer.path)
         policy = plan(self._limits, places, names, isolate=isolate, counts=fence.counts)
         fence.user_number = policy.user_number

@@ -158,7 +158,7 @@ class SandboxProvisioner(LocalProvisioner):
         The kernel manager calls it before each start, including a restart.
 
         Raises:
-            KernelStartError: the path of the private folder is too long for a socket.
+            KernelStartError: the private folder can't be made, or made again.
         """
         if self._folder is None:
             self._folder = make_run_folder()
@@ -213,7 +213,9 @@ class SandboxProvisioner(LocalProvisioner):
     def _planned(self, places: KernelPaths, names: tuple[str, ...]) -> ConfinementSpec:
         self._remove_fence()
         if places.is_shared and self.is_confined and self.isolate and probe().has_view:
-            self._layer = WorkspaceLayer(places.workspace, Path(tempfile.gettempdir()))
+            self._layer = WorkspaceLayer(
+                places.workspace, Path(tempfile.gettempdir()), self.limits.disk_bytes
+            )
             places = replace(places, layer=self._layer.path)
         if self.is_confined:
             self._fence = Fence(places.run_dir.name, self.limits)

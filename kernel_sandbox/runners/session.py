@@ -262,8 +262,7 @@ async def settled(layer: WorkspaceLayer | None) -> tuple[FileChange, ...]:
     """
     if layer is None:
         return ()
-    with contextlib.suppress(OSError):
-        await asyncio.to_thread(layer.settle)
+    await asyncio.to_thread(layer.settle)
     return layer.take_news()
 
 

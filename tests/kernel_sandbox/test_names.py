@@ -19,13 +19,21 @@ from kernel_sandbox.names import carries_code, hidden_module, is_code, is_obeyed
             "pyproject.toml",
             "ipython_config.py",
         ),
+        *("matplotlibrc", ".pdbrc", ".pylintrc", "pylintrc", "mypy.ini", ".coveragerc", ".flake8"),
+        *(".gitlab-ci.yml", ".github", ".circleci", "Jenkinsfile", "compose.yaml", "Dockerfile"),
+        *(".Rprofile", ".Renviron", ".RData", "CLAUDE.md", "AGENTS.md", ".cursor", ".mcp.json"),
+        *("jupyter_server_config.json", "jupyter_nbconvert_config.py", "jupyter_config.json"),
+        *("x.egg-info", "planted-1.0.dist-info", "x.code-workspace"),
     ],
 )
 def test_programs_obey_these_unasked(name):
     assert is_obeyed(name)
 
 
-@pytest.mark.parametrize("name", ["sales.csv", "git", "env", "make.csv", "config.json", ".hidden"])
+@pytest.mark.parametrize(
+    "name",
+    ["sales.csv", "git", "env", "make.csv", "config.json", ".hidden", "github", "agents.csv"],
+)
 def test_programs_do_not_obey_these(name):
     assert not is_obeyed(name)
 

@@ -137,9 +137,9 @@ class FileGate:
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(layer.look_below)
-            if not layer.is_gated:
-                await asyncio.to_thread(layer.settle)  # what the person's own cells have written
-                layer.take_news()
+        if not layer.is_gated:
+            await asyncio.to_thread(layer.settle)  # what the person's own cells have written
+            layer.take_news()
         layer.is_gated = layer.is_asked_about = True
 
     async def end(self, cell_id: str, step: int, result: CellResult) -> CellResult:
@@ -156,10 +156,9 @@ class FileGate:
         layer = self._layer
         if layer is None:
             return replace(result, files=await asyncio.to_thread(self._compared))
-        with contextlib.suppress(OSError):
-            await asyncio.to_thread(layer.settle)
+        await asyncio.to_thread(layer.settle)
         denied: tuple[FileChange, ...] = ()
-        if waiting := layer.waiting:
+        if waiting := layer.ask():
             allows = await self._is_allowed(cell_id, step, waiting)
             decided = await asyncio.to_thread(layer.decide, allows=allows)
             denied = () if allows else decided
@@ -206,6 +205,6 @@ class FileGate:
         layer = self._layer
         if layer is not None:
             layer.is_asked_about = False
+            await run_shielded(asyncio.to_thread(layer.settle))
             with contextlib.suppress(OSError):
-                await run_shielded(asyncio.to_thread(layer.settle))
                 await run_shielded(asyncio.to_thread(layer.decide, allows=False))

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.confine import confine, namespaces, rlimits, system, view
+from kernel_sandbox.confine import confine, namespaces, rlimits, run_folder, system, view
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import layers_without_view, probe
 from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness, shortcomings
+from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.files.layer_entries import protected_paths
 from kernel_sandbox.types import MIB, Limits
 
@@ -98,6 +99,14 @@ def test_the_run_folder_is_short_and_font_lists_are_found(monkeypatch, tmp_path)
     assert [path.name for path in environment.font_caches()] == ["fontlist-v1.json"]
     monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path))
     assert environment.font_caches() == ()
+
+
+def test_a_private_folder_that_can_not_be_emptied_is_named(monkeypatch, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "left.csv").write_text("x")
+    monkeypatch.setattr(run_folder, "remove_tree", lambda _: None)
+    with pytest.raises(KernelStartError, match=r"can't be made again: .*home"):
+        run_folder.furnish(tmp_path)
 
 
 def test_a_persons_own_chart_style_comes_before_ours(monkeypatch, tmp_path):

@@ -172,6 +172,24 @@ async def test_a_failure_leaves_no_copy(tmp_path):
         await copy_files([], root, root / "a", 1)
 
 
+async def test_a_failure_leaves_the_files_that_were_there(tmp_path):
+    root, target = tmp_path / "root", tmp_path / "target"
+    root.mkdir()
+    target.mkdir()
+    for name in "abc":
+        (root / name).write_text(name * 10)
+    (target / "a").write_text("an earlier result")
+    with pytest.raises(WorkspaceError, match="with 'c' the files take more than 29 bytes"):
+        await copy_files(regular_files(root), root, target, 29)
+    (target / "c").mkdir()
+    with pytest.raises(WorkspaceError, match="'c' can't be collected"):
+        await copy_files(regular_files(root), root, target, 30)
+    (target / "c").rmdir()
+    assert contents(target) == {"a": b"an earlier result"}
+    await copy_files(regular_files(root), root, target, 30)
+    assert contents(target) == {name: name.encode() * 10 for name in "abc"}
+
+
 async def test_files_from_elsewhere_stay_in_their_folder(tmp_path):
     made = await write_files({"x/y": b"1", "z": b""}, tmp_path / "t", 1)
     assert made == (tmp_path / "t/x/y", tmp_path / "t/z")

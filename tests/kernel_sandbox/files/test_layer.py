@@ -5,6 +5,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,9 +16,10 @@ from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.runners.worker import CellWorker
-from kernel_sandbox.types import FileChange, Limits
+from kernel_sandbox.types import MIB, FileChange, Limits
 from tests.waiting import until
 
+LIMIT_BYTES = 4 * MIB
 needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
 
 
@@ -33,7 +35,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def layer(folder, tmp_path):
-    made = WorkspaceLayer(folder, tmp_path)
+    made = WorkspaceLayer(folder, tmp_path, LIMIT_BYTES)
     yield made
     made.remove()
     made.remove()
@@ -85,6 +87,44 @@ def test_what_was_removed_is_removed_once(layer, folder):
     assert names_of(folder) == ["book.ipynb"]
 
 
+def removed(path):
+    removal(path)
+
+
+def made_a_file(path):
+    path.write_text("x")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+@pytest.mark.parametrize("act", [removed, made_a_file])
+@pytest.mark.parametrize("name", ["a/b/c/d/notes.ipynb", "a/b/c/d/.git/config"])
+def test_a_folder_with_a_protected_file_stays_however_deep_that_is(layer, folder, name, act):
+    (folder / name).parent.mkdir(parents=True)
+    (folder / name).write_text("{}")
+    act(layer.upper / "a")
+    change = settled(layer)["a"]
+    assert change.state == "refused"
+    assert "programs run or obey it unasked: " in " ".join(change.marks)
+    assert (folder / name).read_text() == "{}"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_folder_with_too_many_files_to_look_at_stays(layer, folder, monkeypatch):
+    monkeypatch.setattr(layer_entries, "_REMOVED_ENTRIES", 3)
+    for name in "ab":
+        (folder / name / "c").mkdir(parents=True)
+        (folder / name / "c" / "x.csv").write_text("x")
+    (folder / "b" / "c" / "y.csv").write_text("y")
+    (folder / "b" / "c" / "z.csv").write_text("y")
+    removal(layer.upper / "a")
+    removal(layer.upper / "b")
+    found = settled(layer)
+    assert (found["a"].state, found["b"].state) == ("written", "refused")
+    assert found["b"].marks == ("too many files to look at",)
+    assert not (folder / "a").exists()
+    assert (folder / "b" / "c" / "z.csv").exists()
+
+
 NEVER = {
     ".git/config": "programs run or obey it unasked",
     "sub/.envrc": "programs run or obey it unasked",
@@ -120,7 +160,9 @@ def test_some_names_never_get_through(layer, folder, name, is_gated):
         ("../old.csv", "refused"),
         ("sub/../../x", "refused"),
         ("/etc/passwd", "refused"),
-        ("./sub/../old.csv", "written"),
+        ("./old.csv", "written"),
+        ("./sub/../old.csv", "refused"),
+        ("//etc/passwd", "refused"),
     ],
 )
 def test_a_link_stays_in_the_folder(layer, folder, target, state):
@@ -128,6 +170,18 @@ def test_a_link_stays_in_the_folder(layer, folder, target, state):
     assert settled(layer)["link"].state == state
     assert (folder / "link").is_symlink() == (state == "written")
     assert settled(layer) == {}
+
+
+def test_a_link_over_another_link_stays_in_the_folder(layer, folder):
+    """The text of `x` leads to `p/secret`, and the way that it goes leads above the folder."""
+    (layer.upper / "top").mkdir()
+    (layer.upper / "p" / "q" / "r").mkdir(parents=True)
+    (layer.upper / "p" / "q" / "r" / "d").symlink_to("../../../top")
+    (layer.upper / "x").symlink_to("p/q/r/d/../../../secret")
+    (layer.upper / "y").symlink_to("p/q/r/d/new.csv")
+    found = settled(layer)
+    assert [found[x].state for x in ("p/q/r/d", "x", "y")] == ["written", "refused", "written"]
+    assert (folder / "y").resolve() == folder / "top" / "new.csv"
 
 
 def test_what_is_no_file_stays_out(layer, folder):
@@ -160,6 +214,93 @@ def test_what_waits_is_written_as_it_was_shown(layer, folder):
     assert refreshed == [1]
     assert list((layer.path / "held").iterdir()) == []
     assert settled(layer)["old.csv"].state == "waits"
+
+
+MEANWHILE = "it was changed meanwhile"
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        made_a_file,
+        pytest.param(
+            removal,
+            marks=pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks"),
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ["old.csv", "a"])
+def test_an_approval_does_not_replace_what_the_person_changed_meanwhile(layer, folder, name, act):
+    (folder / "a" / "b").mkdir(parents=True)
+    (folder / "a" / "b" / "old.csv").write_text("old")
+    layer.is_gated = True
+    act(layer.upper / name)
+    assert settled(layer)[name].state == "waits"
+    theirs = folder / name if name == "old.csv" else folder / "a" / "b" / "old.csv"
+    theirs.write_text("the person's")
+    (change,) = layer.decide(allows=True)
+    assert (change.state, change.marks) == ("refused", (MEANWHILE,))
+    assert theirs.read_text() == "the person's"
+    assert names_of(layer.upper) == []  # the cells see it too
+    assert [change.state for change in layer.take_news()] == ["refused"]
+
+
+def test_an_approval_does_not_replace_a_file_that_the_person_made_meanwhile(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "tool.sh").write_text("x")
+    (layer.upper / "other.sh").write_text("x")
+    settled(layer)
+    (folder / "tool.sh").write_text("the person's")
+    assert {change.path: change.state for change in layer.decide(allows=True)} == {
+        "other.sh": "written",
+        "tool.sh": "refused",
+    }
+    assert (folder / "tool.sh").read_text() == "the person's"
+
+
+def test_what_was_asked_about_is_written_even_if_the_layer_is_read_meanwhile(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "old.csv").write_text("shown")
+    settled(layer)
+    assert [change.path for change in layer.ask()] == ["old.csv"]
+    (layer.upper / "old.csv").write_text("swapped")
+    (layer.upper / "tool.sh").write_text("never shown")
+    (layer.upper / "new.csv").write_text("new")
+    assert settled(layer).keys() == {"new.csv"}
+    assert [change.path for change in layer.decide(allows=True)] == ["old.csv"]
+    assert (folder / "old.csv").read_text() == "shown"
+    assert not (folder / "tool.sh").exists()
+    assert {change.path for change in settled(layer).values()} == {"old.csv", "tool.sh"}
+    assert len(layer.waiting) == 2
+
+
+def test_a_layer_that_was_removed_has_nothing_to_decide(layer, folder):
+    layer.is_gated = True
+    (layer.upper / "tool.sh").write_text("x")
+    settled(layer)
+    layer.ask()
+    layer.finish()
+    assert layer.decide(allows=True) == ()
+    assert [change.state for change in layer.take_news()] == ["refused"]
+    assert not (folder / "tool.sh").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_the_removal_of_a_folder_replaces_what_waits_in_it(layer, folder):
+    (folder / "a").mkdir()
+    (folder / "a" / "x.csv").write_text("x")
+    layer.is_gated = True
+    (layer.upper / "a").mkdir()
+    (layer.upper / "a" / "x.csv").write_text("other")
+    settled(layer)
+    (layer.upper / "a" / "x.csv").unlink()
+    (layer.upper / "a").rmdir()
+    removal(layer.upper / "a")
+    settled(layer)
+    assert [change.path for change in layer.waiting] == ["a"]
+    assert list((layer.path / "held").iterdir()) == []
+    assert [change.state for change in layer.decide(allows=True)] == ["written"]
+    assert not (folder / "a").exists()
 
 
 def test_what_is_denied_is_gone_for_the_kernel_too(layer, folder):
@@ -238,6 +379,85 @@ def test_what_can_not_be_written_says_so_and_is_tried_again(layer, folder, monke
     assert settled(layer)["new.csv"].state == "written"
 
 
+def sparse(path, size_bytes):
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
+
+
+TOO_LARGE = "with it, the files take more than 4 MiB together"
+
+
+def test_holes_of_files_count_as_far_as_all_of_them_may_take(layer, folder):
+    for name in "abc":
+        sparse(layer.upper / f"{name}.bin", LIMIT_BYTES // 2)
+    found = settled(layer)
+    assert [change.state for change in found.values()] == ["written", "written", "refused"]
+    assert found["c.bin"].marks == (TOO_LARGE,)
+    assert names_of(folder) == ["a.bin", "b.bin", "book.ipynb", "old.csv"]
+    sparse(layer.upper / "b.bin", LIMIT_BYTES // 4)  # a file written again counts once
+    (layer.upper / "new.csv").write_text("new")
+    found = settled(layer)
+    assert (found["b.bin"].state, found["new.csv"].state) == ("written", "written")
+    assert (folder / "b.bin").stat().st_size == LIMIT_BYTES // 4
+
+
+def test_what_waits_takes_no_more_than_the_files_may(layer, folder):
+    layer.is_gated = True
+    for name in "abc":
+        (folder / f"{name}.bin").write_bytes(b"x")
+        sparse(layer.upper / f"{name}.bin", LIMIT_BYTES // 2)
+    found = settled(layer)
+    assert [change.state for change in found.values()] == ["waits", "waits", "refused"]
+    held = layer.path / "held"
+    assert sum(path.stat().st_size for path in held.iterdir()) == LIMIT_BYTES
+    sparse(layer.upper / "a.bin", LIMIT_BYTES // 4)
+    assert settled(layer)["a.bin"].state == "waits"
+    (layer.upper / "a.bin").write_bytes(b"x")  # as it was: its copy is removed
+    settled(layer)
+    assert sum(path.stat().st_size for path in held.iterdir()) == LIMIT_BYTES // 2
+    assert [change.path for change in layer.decide(allows=True)] == ["b.bin"]
+    assert (folder / "c.bin").read_bytes() == b"x"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
+    (layer.upper / "z").mkdir()
+    sparse(layer.upper / "z" / "x.bin", LIMIT_BYTES)
+    settled(layer)
+    (layer.upper / "z").rename(layer.upper / "a")
+    removal(layer.upper / "z")
+    assert {change.state for change in settled(layer).values()} == {"written"}
+    assert names_of(folder) == ["a", "a/x.bin", "book.ipynb", "old.csv"]
+
+
+def test_more_than_some_thousand_files_stay_out_and_are_one_entry(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    (layer.upper / "sub").mkdir()
+    for number in range(40):
+        (layer.upper / f"{number % 2 * 'sub/'}{number}.csv").write_text("x")
+    layer.settle()
+    *passed, rest = sorted(layer.take_news(), key=lambda change: change.state == "refused")
+    assert {change.state for change in passed} == {"written"}
+    assert len(names_of(folder)) - 2 == 20
+    assert (rest.path, rest.state) == (".", "refused")
+    assert rest.marks == ("only 5,000 files and folders of a kernel get there",)
+    assert settled(layer) == {}
+    for path in (*layer.upper.glob("*.csv"), layer.upper / "sub" / "1.csv"):
+        path.unlink()
+    settled(layer)
+    assert len(names_of(folder)) - 2 <= 20, "what is there from before counts as well"
+    for path in folder.rglob("*.csv"):
+        path.unlink()
+    layer.look_below()
+    for number in range(19):
+        (layer.upper / "sub" / f"{number}.new").write_text("x")
+    for path in (layer.upper / "sub").glob("*.csv"):
+        path.unlink()
+    assert {change.state for change in settled(layer).values()} == {"written"}
+    assert len(list((folder / "sub").glob("*.new"))) == 19
+
+
 def test_a_folder_that_moves_is_written_where_it_is(layer, folder):
     folder.rename(folder.with_name("moved"))
     (layer.upper / "new.csv").write_text("new")
@@ -251,6 +471,98 @@ def test_very_deep_folders_stay_out(layer, folder, monkeypatch):
     (layer.upper / "a" / "b" / "c" / "d" / "x.csv").write_text("x")
     assert "too many folders deep" in settled(layer)["a/b/c/d"].marks
     assert names_of(folder)[:3] == ["a", "a/b", "a/b/c"]
+
+
+@pytest.fixture
+def ordinary(tmp_path):
+    """A layer above the folder of an ordinary user, who may not read everything."""
+    user = os.geteuid() or 65534
+    with tempfile.TemporaryDirectory() as base, contextlib.ExitStack() as stack:
+        os.chown(base, user, -1)
+        if os.geteuid() == 0:
+            os.seteuid(user)
+            stack.callback(os.seteuid, 0)
+        (Path(base) / "work").mkdir()
+        made = WorkspaceLayer(Path(base) / "work", Path(base), LIMIT_BYTES)
+        stack.callback(made.remove)
+        yield made
+
+
+@pytest.mark.parametrize("mode", [0o300, 0o400, 0])
+def test_a_folder_that_can_not_be_read_is_named_once_and_the_rest_gets_through(ordinary, mode):
+    (ordinary.upper / "odd").mkdir()
+    (ordinary.upper / "odd" / "in.csv").write_text("x")
+    (ordinary.upper / "odd").chmod(mode)
+    (ordinary.upper / "z.csv").write_text("z")
+    found = settled(ordinary)
+    assert (found["odd"].state, found["odd"].marks) == ("refused", ("a folder that can't be read",))
+    assert found["z.csv"].state == "written"
+    assert settled(ordinary) == {}
+    assert names_of(ordinary.folder) == ["z.csv"]
+    (ordinary.upper / "odd").chmod(0o700)
+    assert settled(ordinary)["odd/in.csv"].state == "written"
+    (ordinary.folder / "odd").chmod(0)
+    (ordinary.upper / "odd" / "new.csv").write_text("x")
+    assert settled(ordinary)["odd"].state == "refused"
+    (ordinary.folder / "odd").chmod(0o700)
+    assert settled(ordinary)["odd/new.csv"].state == "written"
+
+
+def test_a_folder_with_one_that_can_not_be_read_stays_whole(ordinary):
+    (ordinary.folder / "a" / "closed").mkdir(parents=True)
+    (ordinary.folder / "a" / "x.csv").write_text("x")
+    (ordinary.folder / "a" / "closed").chmod(0)
+    (ordinary.upper / "a").write_text("a file now")
+    assert settled(ordinary)["a"].marks == ("a folder that can't be read",)
+    assert names_of(ordinary.folder) == ["a", "a/closed", "a/x.csv"]
+    (ordinary.folder / "a" / "closed").chmod(0o700)
+
+
+def test_a_file_that_can_not_be_read_is_named_once(ordinary):
+    (ordinary.upper / "sealed.csv").write_text("x")
+    (ordinary.upper / "sealed.csv").chmod(0)
+    assert settled(ordinary)["sealed.csv"].marks == ("Permission denied",)
+    assert settled(ordinary) == {}
+    (ordinary.upper / "sealed.csv").chmod(0o600)
+    assert settled(ordinary)["sealed.csv"].state == "written"
+
+
+@pytest.mark.parametrize("mode", [0o300, 0o400])
+def test_a_working_folder_that_can_not_be_read_is_named_also_at_the_end(ordinary, mode, caplog):
+    (ordinary.upper / "new.csv").write_text("x")
+    ordinary.upper.chmod(mode)
+    found = settled(ordinary)
+    assert (found["."].state, found["."].marks) == ("refused", ("a folder that can't be read",))
+    assert settled(ordinary) == {}
+    ordinary.upper.chmod(0o700)
+    (ordinary.upper / "sealed.csv").write_text("x")
+    (ordinary.upper / "sealed.csv").chmod(0)
+    ordinary.finish()
+    assert "1 changes of its kernel did not get there" in caplog.text
+    assert names_of(ordinary.folder) == ["new.csv"]
+    assert not ordinary.path.exists()
+    ordinary.settle()
+
+
+def test_what_can_not_be_dropped_keeps_nothing_else_from_its_decision(ordinary):
+    ordinary.is_gated = True
+    for name in ("a.sh", "b.sh"):
+        (ordinary.upper / name).write_text("x")
+    settled(ordinary)
+    ordinary.upper.chmod(0o500)
+    assert [change.path for change in ordinary.decide(allows=False)] == ["a.sh", "b.sh"]
+    ordinary.upper.chmod(0o700)
+
+
+def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monkeypatch):
+    def vanishing(folder, place):
+        (layer.upper / "brief.tmp").unlink(missing_ok=True)
+        return look(folder, place)
+
+    look = layer_entries.look
+    (layer.upper / "brief.tmp").write_text("x")
+    monkeypatch.setattr(layer_entries, "look", vanishing)
+    assert settled(layer) == {}
 
 
 @contextlib.asynccontextmanager
@@ -394,8 +706,8 @@ async def test_a_private_folder_needs_none(tmp_path):
 
 @needs_view
 async def test_a_system_that_takes_no_layer_is_reported(folder, monkeypatch):
-    def odd(self, folder, base):
-        made(self, folder, base)
+    def odd(self, folder, base, limit_bytes):
+        made(self, folder, base, limit_bytes)
         (self.path / "work").rmdir()
 
     made = WorkspaceLayer.__init__

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kernel_sandbox.files.folders import PrivateFolder
+from kernel_sandbox.files.folders import PrivateFolder, remove_tree
 
 OWNER = """
 import os, sys
@@ -66,3 +66,13 @@ def test_young_folders_links_and_other_kinds_are_left_alone(tmp_path):
         "q-old",
         "target",
     ]
+
+
+def test_folders_are_removed_whatever_names_code_gave_to_others(tmp_path):
+    root = tmp_path / "home"
+    for number in range(5):
+        for name in (f".removed-{number}", f"a{number}"):
+            (root / name / "b" / "c").mkdir(parents=True)
+            (root / name / "b" / "c" / "file").write_text("x")
+    remove_tree(root)
+    assert not root.exists()

@@ -111,6 +111,25 @@ async def test_what_is_lost_or_run_waits_for_a_yes(
         assert ("the person said no" if answer is False else "nobody is asked") in cell["message"]
 
 
+async def test_what_the_person_changed_before_the_yes_stays_and_is_named(
+    server: JupyterServer, say, work: Path
+) -> None:
+    say(f"{SPELLINGS['overwrite']}\nprint('done')\n```", ANSWER)
+    path = server.notebook(f"{work.name}/book.ipynb")
+    async with asyncio.timeout(60), Panel(server) as panel:
+        await panel.attach(path)
+        run_id = await panel.ask(path, "Do it", files=[f"{work.name}/old.csv"], approval="risky")
+        waiting = await panel.until("files_wait")
+        (work / "old.csv").write_text("the person's")
+        await panel.say("decide_files", allows=True, run_id=run_id, cell_id=waiting["cell_id"])
+        await panel.until("run_closed")
+        (cell,) = panel.of("cell_closed")
+    assert (work / "old.csv").read_text() == "the person's"
+    why = "it was changed meanwhile"
+    assert [(x["state"], x["marks"]) for x in cell["files"]] == [("refused", [why])]
+    assert f"`old.csv` was not overwritten in the folder: {why}." in cell["message"]
+
+
 async def test_new_data_files_go_on_unasked_and_are_named(
     server: JupyterServer, say, work: Path
 ) -> None:
