@@ -126,7 +126,8 @@ class DmJupyterApp(ExtensionApp):
         self.settings["kernel_websocket_connection_class"] = filtered(connection, is_watched)
         packages = self._packages(server.kernel_manager)
         build = partial(self._build, server, choice, packages)
-        self._run_service = LazyRunService(build, Path(self.history_dir))
+        root = Path(server.root_dir).resolve()
+        self._run_service = LazyRunService(build, Path(self.history_dir), root)
         self.settings["dm_jupyter_run_service"] = self._run_service
 
     def _build(
@@ -152,15 +153,17 @@ class DmJupyterApp(ExtensionApp):
 class LazyRunService:
     """The entry for the run service in the server's settings, which builds it on first use."""
 
-    def __init__(self, build: Callable[[], RunService], history_dir: Path) -> None:
+    def __init__(self, build: Callable[[], RunService], history_dir: Path, root: Path) -> None:
         """Start without a run service.
 
         Args:
             build: builds the run service; called once, by the server's event loop.
             history_dir: the folder of past runs.
+            root: the real path of the server's folder.
         """
         self._build = build
         self._history_dir = history_dir
+        self._root = root
         self._run_service: RunService | None = None
 
     def get(self) -> RunService:
@@ -172,10 +175,9 @@ class LazyRunService:
     def start(self) -> None:
         """End runs that an earlier server left open; build the run service only if there are any.
 
-        Not on first use: a run that is open by then may belong to another server that shares the
-        folder.
+        They are runs of this server's folder: another server writes the notebooks of another one.
         """
-        if has_open_run(self._history_dir):
+        if has_open_run(self._history_dir, self._root):
             self.get().end_cut_off()
 
     async def close(self) -> None:

@@ -86,10 +86,11 @@ class RunHandler(_RunServiceHandler):
     @authorized
     def delete(self, run_id: str) -> None:
         """Delete all that is kept of it; the notebook stays as it is."""
-        if run_id in self.run_service.runs:
-            raise web.HTTPError(409, "the run is still active: stop it first")
+        history = self.run_service.history
         try:
-            self.run_service.history.delete(run_id)
+            if run_id in self.run_service.runs or history.is_active(run_id):
+                raise web.HTTPError(409, "the run is still active: stop it first")
+            history.delete(run_id)
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
         self.set_status(204)

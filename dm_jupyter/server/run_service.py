@@ -102,7 +102,7 @@ class RunService:
         self._tidy = TidyService(files, kernels.directory)
 
     def end_cut_off(self) -> None:
-        """End the runs that an earlier server left open; called at the start of this one."""
+        """End the runs that an earlier server of this folder left open; called at the start."""
         for summary in self.history.close_cut_off():
             journal = self.history.journal(summary.run_id)
             self.open_notebooks.follow(summary.notebook_path, journal)
@@ -253,7 +253,7 @@ class RunService:
         except KeyError:
             send(Refused(run_id, "unknown", "this run is not kept any more"))
             return
-        if run_id in self.runs:
+        if run_id in self.runs or self.history.is_active(run_id):
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return
         journal = self.open_notebooks.follow(summary.notebook_path, journal)

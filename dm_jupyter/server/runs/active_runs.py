@@ -166,6 +166,7 @@ class ActiveRuns:
         except (OSError, NotebookError):
             run.stop()
             del self._runs[journal.run_id]
+            journal.release()
             raise
         task.add_done_callback(lambda _: self._ended(run))
         return run
@@ -180,5 +181,6 @@ class ActiveRuns:
         except OSError as error:
             _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
         finally:
+            run.journal.release()
             self._open_notebooks.settle(run.ask.notebook_path)
         _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)

@@ -81,6 +81,8 @@ class RunContext:
     settings: RunSettings = field(default_factory=RunSettings)
     file_states: Mapping[str, str] = field(default_factory=dict)
     """States of the data files at the time of the question, for `Memory.files`."""
+    root: str = ""
+    """The server's folder, for `Summary.root`."""
 
 
 class Run:
@@ -134,6 +136,7 @@ class Run:
             at=time.time(),
             model=self._choice.model,
             endpoint=shown_address(self._choice.base_url),
+            root=context.root,
         )
         """The current summary of the run, for a list."""
         self._why_stopped = ""

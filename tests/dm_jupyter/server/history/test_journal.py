@@ -46,6 +46,7 @@ from dm_jupyter.server.protocol.operations import (
 )
 from tests.waiting import until
 
+ROOT = Path("/srv/work")
 IDS = st.sampled_from(["a", "b", "c", "person"])
 STREAM = st.builds(
     lambda name, text: {"output_type": "stream", "name": name, "text": text},
@@ -402,12 +403,15 @@ def test_a_full_disk_is_told_and_the_listeners_hear_all_the_same(tmp_path: Path)
 
 @pytest.fixture
 def history(tmp_path: Path) -> RunHistory:
-    return RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ("token-of-ann",)))
+    redaction = Redaction((Path("/home/ann"),), ("token-of-ann",))
+    return RunHistory(tmp_path / "runs", ROOT, redaction)
 
 
 def _kept(history: RunHistory, question: str, notebook: str = "n.ipynb") -> Journal:
     journal = history.begin()
-    history.keep(Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local"))
+    journal.release()  # as if its server had ended
+    summary = Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local", root=str(ROOT))
+    history.keep(summary)
     return journal
 
 
@@ -453,8 +457,11 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
     trajectory = Trajectory(Task("t", "What is in /home/ann/x?"), "markdown")
     file = tmp_path / "kept.jsonl"
     for training_file in (None, file, file):
-        history = RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ()), training_file)
-        history.keep_trajectory(history.begin(), trajectory)
+        redaction = Redaction((Path("/home/ann"),), ())
+        history = RunHistory(tmp_path / "runs", ROOT, redaction, training_file)
+        journal = history.begin()
+        history.keep_trajectory(journal, trajectory)
+        journal.release()
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [Trajectory.from_json(line).task.question for line in lines] == [
         "What is in [folder]/x?"
@@ -464,9 +471,10 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_no_torn_trajectory(tmp_path: Path) -> None:
     """A limit on the size of a file stands for the disk."""
     file = tmp_path / "kept.jsonl"
-    history = RunHistory(tmp_path / "runs", Redaction((), ()), file)
+    history = RunHistory(tmp_path / "runs", ROOT, Redaction((), ()), file)
     short, long = (Trajectory(Task("t", "x" * count), "markdown") for count in (10, 5000))
     journal = history.begin()
+    journal.release()
     history.keep_trajectory(journal, long)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in (7000, 4000):  # too small for a second line, then for the trajectory

@@ -1,0 +1,98 @@
+"""The runs of several servers in one folder, and what is kept of a run after a fault."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.memory import Memory, before
+from dm_jupyter.server.history.run_history import Redaction, RunHistory
+from dm_jupyter.server.history.summaries import Summary
+from dm_jupyter.server.protocol import RunClosed
+from dm_jupyter.server.protocol.operations import InsertCell
+
+HERE, ELSEWHERE = Path("/srv/here"), Path("/srv/elsewhere")
+NOTEBOOK = "Untitled.ipynb"
+
+
+def _history(tmp_path: Path, root: Path = HERE) -> RunHistory:
+    """Returns the history as a server with this root sees it."""
+    return RunHistory(tmp_path / "runs", root, Redaction((), ()))
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> RunHistory:
+    return _history(tmp_path)
+
+
+def _begun(history: RunHistory, root: Path | str | None = None, **fields: str) -> Journal:
+    """Begins a run that its server works on until the journal is released."""
+    journal = history.begin()
+    where = str(history.root if root is None else root)
+    summary = Summary(journal.run_id, NOTEBOOK, "Pay?", ("a.csv",), 1.0, "m", root=where, **fields)
+    history.keep(summary)
+    return journal
+
+
+def _stops(history: RunHistory) -> list[str | None]:
+    return [run.stop for run in history.summaries()]
+
+
+def test_a_run_on_which_a_server_works_is_ended_by_no_other(tmp_path: Path) -> None:
+    working, started = _history(tmp_path), _history(tmp_path)
+    journal = _begun(working)
+    assert started.close_cut_off() == []
+    assert started.is_active(journal.run_id)
+    journal.operate(InsertCell("a", "code", "x = 1"))
+    assert [message.seq for message in Journal(journal.folder).messages()] == [1]
+    journal.release()
+    assert not started.is_active(journal.run_id)
+    assert [run.stop for run in started.close_cut_off()] == ["fault"]
+    assert started.close_cut_off() == []
+
+
+def test_a_run_cut_off_in_another_folder_waits_for_a_server_there(tmp_path: Path) -> None:
+    here, elsewhere = _history(tmp_path), _history(tmp_path, ELSEWHERE)
+    _begun(here).release()
+    assert elsewhere.close_cut_off() == []
+    assert _stops(here) == [None]
+    assert [run.notebook_path for run in here.close_cut_off()] == [NOTEBOOK]
+
+
+def test_a_run_without_a_root_ends_and_is_written_nowhere(history: RunHistory) -> None:
+    journal = _begun(history, root="")
+    journal.release()
+    assert history.close_cut_off() == []
+    assert _stops(history) == ["fault"]
+    (closed,) = Journal(journal.folder).messages()
+    assert isinstance(closed, RunClosed)
+    assert "its notebook is not written: export the run" in closed.detail
+
+
+@pytest.mark.parametrize("root", [ELSEWHERE, ""])
+def test_a_question_knows_no_run_of_another_folder(history: RunHistory, root: Path | str) -> None:
+    _begun(history, root=root, answer="71,300", stop="answered").release()
+    assert before(history.memories(NOTEBOOK), Memory(), (), 3_000) == ()
+    assert history.summaries(NOTEBOOK) == []
+    history.rename(NOTEBOOK, "pay.ipynb")
+    _begun(history, answer="7", stop="answered").release()
+    assert [run.answer for run, _ in history.memories(NOTEBOOK)] == ["7"]
+    assert [run.answer for run in history.summaries(NOTEBOOK)] == ["7"]
+
+
+def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_path: Path) -> None:
+    here, elsewhere = _history(tmp_path), _history(tmp_path, ELSEWHERE)
+    journals = [_begun(here, stop="answered") for _ in range(2)]
+    journals.append(_begun(here, root="", stop="answered"))
+    for journal in journals:
+        journal.release()
+    here.rename(NOTEBOOK, "pay.ipynb")
+    paths = {NOTEBOOK: 1, "pay.ipynb": 2}
+    listed = [run.notebook_path for run in here.summaries()]
+    assert {path: listed.count(path) for path in paths} == paths
+    assert [run.root for run in elsewhere.summaries()] == [""]
+    with pytest.raises(KeyError):
+        elsewhere.summary(journals[0].run_id)
+    assert elsewhere.summary(journals[2].run_id).root == ""
