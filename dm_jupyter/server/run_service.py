@@ -256,11 +256,12 @@ class RunService:
         if run_id in self.runs or self.history.is_active(run_id):
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return
-        journal = self.open_notebooks.follow(summary.notebook_path, journal)
         try:
-            undo(journal)
+            undo(self.open_notebooks.follow(summary.notebook_path, journal))
         except NotebookError as error:
             send(Refused(run_id, "notebook", str(error)))
+        except ValueError as error:
+            send(Refused(run_id, "notebook", f"this run's journal is damaged: {error}"))
         self.open_notebooks.settle(summary.notebook_path)
 
     async def _rebuild(self, run_id: str, send: Send) -> None:

@@ -181,6 +181,7 @@ class Journal:
                 file.write(f"\n{line}\n" if self._is_torn else f"{line}\n")
             self._is_torn = False
         except OSError as error:
+            self._is_torn = True
             raise NotebookError(
                 f"the run can't be kept in {self.folder}: {error.strerror}; free some space"
             ) from error

@@ -9,6 +9,7 @@ Trajectories for training are written without secrets and folders of this machin
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
@@ -24,6 +25,7 @@ import nbformat
 from nbformat.v4 import new_notebook
 
 from dm_jupyter.agent.notebook_file import replace_text
+from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.memory import MOST_TOLD, Memory, read_memory
@@ -38,6 +40,7 @@ from dm_jupyter.server.protocol.operations import SetExecution
 
 __all__ = ["Redaction", "RunHistory"]
 
+_log = logging.getLogger(__name__)
 _CUT_OFF = "the server stopped during the run. Ask again to continue"
 _NO_ROOT = (
     "An older version kept no folder of this run, so its notebook is not written: "
@@ -146,8 +149,7 @@ class RunHistory:
         Raises:
             OSError: the folder can't be written.
         """
-        path = self.folder / summary.run_id / FILE_NAME
-        path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
+        replace_text(self.folder / summary.run_id / FILE_NAME, json.dumps(summary.to_json()))
 
     def rename(self, old_path: str, new_path: str) -> None:
         """List the runs of a notebook under another path from now on.
@@ -225,14 +227,14 @@ class RunHistory:
         """End the runs that a server's end cut off, and return those of this root's notebooks.
 
         A run of an older version, which kept no root, ends without being returned: nobody knows
-        which notebook it worked in. A run on which a server still works is left alone, and so is
-        one of another root.
+        which notebook it worked in. So does a run whose journal is damaged; the log names the file.
+        A run on which a server still works is left alone, and so is one of another root.
         """
         ended = [self._end_cut_off(run.run_id) for run in self._listed() if run.stop is None]
         return [run for run in ended if run is not None and run.root]
 
     def _end_cut_off(self, run_id: str) -> Summary | None:
-        """End a run, and return its summary; `None` if a server works on it, or has ended it."""
+        """End a run; return its summary unless a server works on it, has ended it, or it broke."""
         journal = self.journal(run_id)
         if not journal.hold():
             return None
@@ -240,13 +242,31 @@ class RunHistory:
             summary = read_summary(journal.folder)
             if summary is None or summary.stop is not None:
                 return None
-            if not journal.is_closed:
-                _close(journal, summary)
-            closed = next(x for x in journal.messages() if isinstance(x, RunClosed))
+            try:
+                closed = _closed(journal, summary)
+            except ValueError as error:
+                _log.warning("a run was cut off, and its journal is damaged: %s", error)
+                self.keep(replace(summary, stop=StopReason.FAULT.value))
+                return None
             self.keep(summary.closed(closed))
             return summary.closed(closed)
+        except (OSError, NotebookError) as error:
+            _log.warning("run %s was cut off, and can't be ended now: %s", run_id, error)
+            return None
         finally:
             journal.release()
+
+
+def _closed(journal: Journal, summary: Summary) -> RunClosed:
+    """Return the end of a run, which is written now if the journal has none.
+
+    Raises:
+        NotebookError: the journal can't be written.
+        ValueError: the journal is damaged; the text says where.
+    """
+    if not journal.is_closed:
+        _close(journal, summary)
+    return next(x for x in journal.messages() if isinstance(x, RunClosed))
 
 
 def _close(journal: Journal, summary: Summary) -> None:

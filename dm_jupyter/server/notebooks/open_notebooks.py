@@ -233,9 +233,14 @@ class OpenNotebooks:
         """Follow a journal: its messages go to the notebook's tabs, its operations to the file.
 
         Return the journal that is already followed, if there is one for this run.
+
+        Raises:
+            ValueError: the journal is damaged; it is not followed, so that it stops no other run.
         """
         if journal.run_id in self._followed:
             return self._followed[journal.run_id].journal
+        for _ in journal.messages():
+            pass
         followed = self._followed[journal.run_id] = _Followed(path, journal)
         self._lay.setdefault(path, self._lies(path))
         journal.listen(lambda message: self.publish(followed.notebook_path, message))

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.server.history.journal import Journal
-from dm_jupyter.server.history.memory import Memory, before
+from dm_jupyter.server.history.memory import Memory, before, read_memory
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.history.summaries import Summary
-from dm_jupyter.server.protocol import RunClosed
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, Tab
+from dm_jupyter.server.protocol import Attach, Attached, Operated, RunClosed, ServerMessage
 from dm_jupyter.server.protocol.operations import InsertCell
 
 HERE, ELSEWHERE = Path("/srv/here"), Path("/srv/elsewhere")
@@ -96,3 +103,79 @@ def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_pat
     with pytest.raises(KeyError):
         elsewhere.summary(journals[0].run_id)
     assert elsewhere.summary(journals[2].run_id).root == ""
+
+
+@contextmanager
+def _disk_with_room_for(size: int) -> Iterator[None]:
+    """Limits the size of a file, which stands for the disk."""
+    old = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, old[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, old)
+
+
+def test_a_full_disk_at_a_runs_end_keeps_its_entry_and_memory(history: RunHistory) -> None:
+    journal = _begun(history)
+    journal.release()
+    Memory(figures=("a line",)).keep(journal.folder)
+    with _disk_with_room_for(0):
+        with pytest.raises(OSError, match="File too large"):
+            history.keep(replace(history.summary(journal.run_id), answer="42"))
+        with pytest.raises(OSError, match="File too large"):
+            Memory().keep(journal.folder)
+    assert history.summary(journal.run_id).question == "Pay?"
+    assert read_memory(journal.folder).figures == ("a line",)
+    assert {path.name for path in journal.folder.iterdir()} == {
+        "summary.json", "memory.json", "lock",
+    }  # fmt: skip
+
+
+def test_after_a_line_that_a_full_disk_cut_short_the_next_one_is_whole(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.operate(InsertCell("a", "code", "x = 1"))
+    size = (tmp_path / "journal.jsonl").stat().st_size
+    with _disk_with_room_for(size + 40), pytest.raises(NotebookError, match="free some space"):
+        journal.operate(InsertCell("b", "code", "x" * 200))
+    assert (tmp_path / "journal.jsonl").stat().st_size == size + 40
+    journal.operate(InsertCell("c", "code", "x = 2"))
+    again = Journal(tmp_path)
+    assert (again.last, [message.seq for message in again.messages()]) == (3, [1, 3])
+
+
+def _damage(journal: Journal) -> None:
+    """Writes a line that no version has written."""
+    with (journal.folder / "journal.jsonl").open("a") as file:
+        file.write('{"kind":"cell_opened","run_id":"x","seq":2}\n')
+
+
+def test_a_damaged_journal_keeps_no_other_run_from_its_end(
+    history: RunHistory, caplog: pytest.LogCaptureFixture
+) -> None:
+    runs = [_begun(history) for _ in range(3)]
+    _damage(runs[1])
+    for journal in runs:
+        journal.release()
+    ended = {run.run_id for run in history.close_cut_off()}
+    assert ended == {runs[0].run_id, runs[2].run_id}
+    assert _stops(history) == ["fault"] * 3
+    assert f"{runs[1].folder / 'journal.jsonl'}, line 1: Object missing" in caplog.text
+    caplog.clear()
+    assert history.close_cut_off() == []
+    assert not caplog.text
+
+
+def test_a_damaged_run_is_followed_by_no_notebook(history: RunHistory) -> None:
+    damaged, whole = _begun(history), _begun(history)
+    _damage(damaged)
+    whole.operate(InsertCell("a", "code", "x = 1"))
+    open_notebooks = OpenNotebooks(SimpleNamespace(root_dir=str(HERE)), reconnect_grace_s=1.0)
+    with pytest.raises(ValueError, match="line 1: Object missing"):
+        open_notebooks.follow(NOTEBOOK, damaged)
+    open_notebooks.follow(NOTEBOOK, whole)
+    heard: list[ServerMessage] = []
+    open_notebooks.attach(Attach(NOTEBOOK, "tab"), Tab("tab", heard.append))
+    assert [type(message) for message in heard] == [Attached, Operated]
+    damaged.release()
+    whole.release()
