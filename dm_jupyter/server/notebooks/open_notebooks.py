@@ -248,6 +248,10 @@ class OpenNotebooks:
             self._tasks.spawn(self._share(self.shared, followed))
         return journal
 
+    def drop(self, journal: Journal) -> None:
+        """Stop following a journal whose run was refused: no later tab gets it."""
+        self._followed.pop(journal.run_id, None)
+
     async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
         await shared.write(lambda: followed.notebook_path, followed.journal)
         self._forget_saved()

@@ -180,6 +180,13 @@ class Run:
         if self.task is not None:
             self.task.cancel()
 
+    def abandon(self, why: str) -> None:
+        """End a run that can't be kept, before its first turn, and tell the tabs why."""
+        if self.task is not None:
+            self.task.cancel()
+        begun = Trajectory(self._task_of(()), "markdown")
+        self._close(replace(begun, stop=StopReason.FAULT, stop_detail=why), seconds=0.0)
+
     def decide(self, decision: Decide) -> bool:
         """Apply the person's decision on a waiting cell, and return whether one waited."""
         return self._approvals.decide(decision)
