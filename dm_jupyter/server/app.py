@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["DmJupyterApp", "LazyRunService"]
 
 _POSITIVE = ("max_turns", "max_tokens", "max_seconds", "cell_seconds", "output_bytes")
+_NOT_NEGATIVE = ("model_idle_s", "reconnect_grace_s")
 
 
 class DmJupyterApp(ExtensionApp):
@@ -48,9 +49,9 @@ class DmJupyterApp(ExtensionApp):
         config=True
     )
     api_key_file = Unicode("", help="File with the endpoint's key.").tag(config=True)
-    model_idle_s = Float(600.0, help="How long an unused local model stays loaded.").tag(
-        config=True
-    )
+    model_idle_s = Float(
+        600.0, help="How long an unused local model stays loaded; 0: unloaded at once."
+    ).tag(config=True)
     max_turns = Int(10, help="Turns of one run.").tag(config=True)
     max_tokens = Int(20_000, help="Tokens sampled in one run.").tag(config=True)
     max_seconds = Float(3_600.0, help="Clock time of one run, with waiting for approvals.").tag(
@@ -108,13 +109,18 @@ class DmJupyterApp(ExtensionApp):
         """Check the settings; the service is built, and its parts are loaded, on first use.
 
         Raises:
-            UsageError: the model's settings are invalid, or a limit is not positive.
+            UsageError: the model's settings are invalid, or a number is too small.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
         for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise UsageError(f"DmJupyterApp.{name} must be positive, got {getattr(self, name)}")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise UsageError(
+                    f"DmJupyterApp.{name} must not be negative, got {getattr(self, name)}"
+                )
         choice = model_choice(
             self.model or None,
             self.base_url or None,

@@ -43,6 +43,8 @@ from dm_jupyter.server.protocol.operations import apply
 __all__ = ["NotebookLocks", "OpenNotebook", "OpenNotebooks", "Reservation", "Tab", "write_file"]
 
 _log = logging.getLogger(__name__)
+_LEAST_WAIT_S = 0.5
+"""Least time between two writes of a notebook that no tab shows."""
 
 
 @dataclass(slots=True)
@@ -307,7 +309,7 @@ class OpenNotebooks:
             await self._write(open_notebook.notebook_path)
             if all(journal.is_closed for journal in self._journals(open_notebook.notebook_path)):
                 return
-            await asyncio.sleep(self._reconnect_grace_s)
+            await asyncio.sleep(max(self._reconnect_grace_s, _LEAST_WAIT_S))
 
     async def _write(self, path: str) -> None:
         async with self._writing:

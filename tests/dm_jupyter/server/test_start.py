@@ -134,3 +134,10 @@ def test_a_limit_that_allows_nothing_is_refused_at_the_start(tmp_path: Path, nam
     done = _live(tmp_path, f"--DmJupyterApp.{name}=0")
     assert done.returncode != 0
     assert f"DmJupyterApp.{name} must be positive" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["model_idle_s", "reconnect_grace_s"])
+def test_a_time_below_zero_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
+    done = _live(tmp_path, f"--DmJupyterApp.{name}=-1")
+    assert done.returncode != 0
+    assert f"DmJupyterApp.{name} must not be negative, got -1.0" in done.stderr

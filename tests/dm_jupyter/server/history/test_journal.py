@@ -1,5 +1,6 @@
 """What is on disk of a run, after whatever happened to it."""
 
+import asyncio
 import json
 import math
 import resource
@@ -23,9 +24,10 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, write_file
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, Tab, write_file
 from dm_jupyter.server.notebooks.shared_document import apply_shared
 from dm_jupyter.server.protocol import (
+    Attach,
     CellClosed,
     CellOpened,
     Operated,
@@ -44,7 +46,7 @@ from dm_jupyter.server.protocol.operations import (
     SetSource,
     apply,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 ROOT = Path("/srv/work")
 IDS = st.sampled_from(["a", "b", "c", "person"])
@@ -329,6 +331,30 @@ async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_pat
     await open_notebooks.close()
     assert len(read) == 3
     assert saved == read[1:]
+
+
+async def test_without_a_grace_a_notebook_that_no_tab_shows_is_written_with_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_notebooks = OpenNotebooks(_Contents(_document()), reconnect_grace_s=0.0)
+    journal = open_notebooks.follow("n.ipynb", Journal(tmp_path))
+    _open_cell(journal, "a")
+    waits: list[float] = []
+    has_waited = asyncio.Event()
+
+    async def recorded(delay: float) -> None:
+        waits.append(delay)
+        if len(waits) == 3:
+            has_waited.set()
+            await asyncio.Event().wait()
+
+    open_notebooks.attach(Attach("n.ipynb", "tab"), Tab("tab", lambda _: None))
+    monkeypatch.setattr(asyncio, "sleep", recorded)
+    open_notebooks.leave("n.ipynb", "tab")
+    await asyncio.wait_for(has_waited.wait(), PATIENCE_S)
+    await open_notebooks.close()
+    assert waits[0] == 0
+    assert min(waits[1:]) >= 0.5
 
 
 async def test_a_notebook_whose_place_a_link_has_taken_is_not_written(tmp_path: Path) -> None:
