@@ -56,6 +56,7 @@ _OFF = {
     "text": "The sandbox is switched off on this server: code can do there all that you can.",
     "remedy": 'An administrator can remove SandboxProvisioner.profile = "off" from its settings.',
 }
+_NOT_KEPT = "this run is not kept any more, or not as one of this folder's notebooks"
 Send = Callable[[ServerMessage], None]
 
 
@@ -251,7 +252,7 @@ class RunService:
             summary = self.history.summary(run_id)
             journal = self.history.journal(run_id)
         except KeyError:
-            send(Refused(run_id, "unknown", "this run is not kept any more"))
+            send(Refused(run_id, "unknown", _NOT_KEPT))
             return
         if run_id in self.runs or self.history.is_active(run_id):
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
@@ -267,6 +268,10 @@ class RunService:
     async def _rebuild(self, run_id: str, send: Send) -> None:
         try:
             path = self.history.summary(run_id).notebook_path
+        except KeyError:
+            send(Refused(run_id, "unknown", _NOT_KEPT))
+            return
+        try:
             self.runs.refuse_busy(path)
             if self.open_notebooks.is_elsewhere(path):
                 raise RefusedError(

@@ -124,13 +124,13 @@ class RunHistory:
         return [(run, read_memory(self.folder / run.run_id)) for run in islice(answered, MOST_TOLD)]
 
     def summary(self, run_id: str) -> Summary:
-        """Return the summary of a run that is listed here.
+        """Return the summary of a run of this root's notebooks.
 
         Raises:
-            KeyError: there is no such run, or it belongs to a server with another root.
+            KeyError: there is no such run, or its root is another one, or not known.
         """
         found = read_summary(self.journal(run_id).folder)
-        if found is None or not found.is_listed_in(self.root):
+        if found is None or found.root != str(self.root):
             raise KeyError(run_id)
         return found
 

@@ -100,9 +100,10 @@ def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_pat
     listed = [run.notebook_path for run in here.summaries()]
     assert {path: listed.count(path) for path in paths} == paths
     assert [run.root for run in elsewhere.summaries()] == [""]
-    with pytest.raises(KeyError):
-        elsewhere.summary(journals[0].run_id)
-    assert elsewhere.summary(journals[2].run_id).root == ""
+    assert here.summary(journals[0].run_id).root == str(HERE)
+    for journal in (journals[0], journals[2]):
+        with pytest.raises(KeyError):
+            elsewhere.summary(journal.run_id)
 
 
 @contextmanager
