@@ -266,7 +266,10 @@ def _closed(journal: Journal, summary: Summary) -> RunClosed:
     """
     if not journal.is_closed:
         _close(journal, summary)
-    return next(x for x in journal.messages() if isinstance(x, RunClosed))
+    for message in journal.messages():
+        if isinstance(message, RunClosed):
+            return message
+    raise ValueError(f"{journal.folder}: the run's end can't be read")
 
 
 def _close(journal: Journal, summary: Summary) -> None:

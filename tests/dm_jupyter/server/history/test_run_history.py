@@ -154,13 +154,15 @@ def _damage(journal: Journal) -> None:
 def test_a_damaged_journal_keeps_no_other_run_from_its_end(
     history: RunHistory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    runs = [_begun(history) for _ in range(3)]
+    runs = [_begun(history) for _ in range(4)]
     _damage(runs[1])
+    (runs[3].folder / "journal.jsonl").write_text('{"kind":"run_closed"}\n')
     for journal in runs:
         journal.release()
     ended = {run.run_id for run in history.close_cut_off()}
     assert ended == {runs[0].run_id, runs[2].run_id}
-    assert _stops(history) == ["fault"] * 3
+    assert _stops(history) == ["fault"] * 4
+    assert f"{runs[3].folder}: the run's end can't be read" in caplog.text
     assert f"{runs[1].folder / 'journal.jsonl'}, line 1: Object missing" in caplog.text
     caplog.clear()
     assert history.close_cut_off() == []
