@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["DmJupyterApp", "LazyRunService"]
 
 _POSITIVE = ("max_turns", "max_tokens", "max_seconds", "cell_seconds", "output_bytes")
+_NOT_NEGATIVE = ("model_idle_s", "reconnect_grace_s")
 
 
 class DmJupyterApp(ExtensionApp):
@@ -48,9 +49,9 @@ class DmJupyterApp(ExtensionApp):
         config=True
     )
     api_key_file = Unicode("", help="File with the endpoint's key.").tag(config=True)
-    model_idle_s = Float(600.0, help="How long an unused local model stays loaded.").tag(
-        config=True
-    )
+    model_idle_s = Float(
+        600.0, help="How long an unused local model stays loaded; 0: unloaded at once."
+    ).tag(config=True)
     max_turns = Int(10, help="Turns of one run.").tag(config=True)
     max_tokens = Int(20_000, help="Tokens sampled in one run.").tag(config=True)
     max_seconds = Float(3_600.0, help="Clock time of one run, with waiting for approvals.").tag(
@@ -108,13 +109,18 @@ class DmJupyterApp(ExtensionApp):
         """Check the settings; the service is built, and its parts are loaded, on first use.
 
         Raises:
-            UsageError: the model's settings are invalid, or a limit is not positive.
+            UsageError: the model's settings are invalid, or a number is too small.
         """
         server = self.serverapp
         assert server is not None  # noqa: S101
         for name in _POSITIVE:
             if getattr(self, name) <= 0:
                 raise UsageError(f"DmJupyterApp.{name} must be positive, got {getattr(self, name)}")
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise UsageError(
+                    f"DmJupyterApp.{name} must not be negative, got {getattr(self, name)}"
+                )
         choice = model_choice(
             self.model or None,
             self.base_url or None,
@@ -126,7 +132,8 @@ class DmJupyterApp(ExtensionApp):
         self.settings["kernel_websocket_connection_class"] = filtered(connection, is_watched)
         packages = self._packages(server.kernel_manager)
         build = partial(self._build, server, choice, packages)
-        self._run_service = LazyRunService(build, Path(self.history_dir))
+        root = Path(server.root_dir).resolve()
+        self._run_service = LazyRunService(build, Path(self.history_dir), root)
         self.settings["dm_jupyter_run_service"] = self._run_service
 
     def _build(
@@ -152,15 +159,17 @@ class DmJupyterApp(ExtensionApp):
 class LazyRunService:
     """The entry for the run service in the server's settings, which builds it on first use."""
 
-    def __init__(self, build: Callable[[], RunService], history_dir: Path) -> None:
+    def __init__(self, build: Callable[[], RunService], history_dir: Path, root: Path) -> None:
         """Start without a run service.
 
         Args:
             build: builds the run service; called once, by the server's event loop.
             history_dir: the folder of past runs.
+            root: the real path of the server's folder.
         """
         self._build = build
         self._history_dir = history_dir
+        self._root = root
         self._run_service: RunService | None = None
 
     def get(self) -> RunService:
@@ -172,10 +181,9 @@ class LazyRunService:
     def start(self) -> None:
         """End runs that an earlier server left open; build the run service only if there are any.
 
-        Not on first use: a run that is open by then may belong to another server that shares the
-        folder.
+        They are runs of this server's folder: another server writes the notebooks of another one.
         """
-        if has_open_run(self._history_dir):
+        if has_open_run(self._history_dir, self._root):
             self.get().end_cut_off()
 
     async def close(self) -> None:

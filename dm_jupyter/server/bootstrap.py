@@ -57,7 +57,7 @@ def build_service(
             redaction,
             is_locked=app.lock_endpoint,
         ),
-        history=RunHistory(Path(app.history_dir), redaction, training_file),
+        history=RunHistory(Path(app.history_dir), root, redaction, training_file),
         settings=RunSettings(
             max_turns=app.max_turns,
             max_cells=app.max_turns,

@@ -47,6 +47,11 @@ class _RunServiceHandler(APIHandler):
         self.finish(json.dumps(value, ensure_ascii=False))
 
 
+def _damaged(error: ValueError) -> web.HTTPError:
+    """Return the answer on a run whose journal can't be read; the error says where."""
+    return web.HTTPError(500, f"this run's journal is damaged: {error}")
+
+
 class StatusHandler(_RunServiceHandler):
     """The models that can answer, what confines the kernel, and what is missing."""
 
@@ -80,16 +85,19 @@ class RunHandler(_RunServiceHandler):
             messages = self.run_service.history.journal(run_id).to_json()
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
+        except ValueError as error:
+            raise _damaged(error) from error
         self.finish_json({"messages": messages})
 
     @web.authenticated
     @authorized
     def delete(self, run_id: str) -> None:
         """Delete all that is kept of it; the notebook stays as it is."""
-        if run_id in self.run_service.runs:
-            raise web.HTTPError(409, "the run is still active: stop it first")
+        history = self.run_service.history
         try:
-            self.run_service.history.delete(run_id)
+            if run_id in self.run_service.runs or history.is_active(run_id):
+                raise web.HTTPError(409, "the run is still active: stop it first")
+            history.delete(run_id)
         except KeyError:
             raise web.HTTPError(404, f"there is no run {run_id}") from None
         self.set_status(204)
@@ -112,6 +120,8 @@ class ExportHandler(_RunServiceHandler):
             text = history.notebook(run_id) if is_notebook else history.trajectory_line(run_id)
         except KeyError:
             raise web.HTTPError(404, f"there is no ended run {run_id}") from None
+        except ValueError as error:
+            raise _damaged(error) from error
         name = f"{run_id}.ipynb" if is_notebook else f"{run_id}.jsonl"
         kind = "application/x-ipynb+json" if is_notebook else "application/x-ndjson"
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')

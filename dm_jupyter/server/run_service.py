@@ -56,6 +56,7 @@ _OFF = {
     "text": "The sandbox is switched off on this server: code can do there all that you can.",
     "remedy": 'An administrator can remove SandboxProvisioner.profile = "off" from its settings.',
 }
+_NOT_KEPT = "this run is not kept any more, or not as one of this folder's notebooks"
 Send = Callable[[ServerMessage], None]
 
 
@@ -102,7 +103,7 @@ class RunService:
         self._tidy = TidyService(files, kernels.directory)
 
     def end_cut_off(self) -> None:
-        """End the runs that an earlier server left open; called at the start of this one."""
+        """End the runs that an earlier server of this folder left open; called at the start."""
         for summary in self.history.close_cut_off():
             journal = self.history.journal(summary.run_id)
             self.open_notebooks.follow(summary.notebook_path, journal)
@@ -251,21 +252,26 @@ class RunService:
             summary = self.history.summary(run_id)
             journal = self.history.journal(run_id)
         except KeyError:
-            send(Refused(run_id, "unknown", "this run is not kept any more"))
+            send(Refused(run_id, "unknown", _NOT_KEPT))
             return
-        if run_id in self.runs:
+        if run_id in self.runs or self.history.is_active(run_id):
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return
-        journal = self.open_notebooks.follow(summary.notebook_path, journal)
         try:
-            undo(journal)
+            undo(self.open_notebooks.follow(summary.notebook_path, journal))
         except NotebookError as error:
             send(Refused(run_id, "notebook", str(error)))
+        except ValueError as error:
+            send(Refused(run_id, "notebook", f"this run's journal is damaged: {error}"))
         self.open_notebooks.settle(summary.notebook_path)
 
     async def _rebuild(self, run_id: str, send: Send) -> None:
         try:
             path = self.history.summary(run_id).notebook_path
+        except KeyError:
+            send(Refused(run_id, "unknown", _NOT_KEPT))
+            return
+        try:
             self.runs.refuse_busy(path)
             if self.open_notebooks.is_elsewhere(path):
                 raise RefusedError(

@@ -6,19 +6,22 @@ Each run has a folder, named by the run's id:
                       notebook's file contains the operations up to `seq` N
     summary.json      the run's entry in a list
     trajectory.json   the run as a trajectory, once it has ended
+    lock              locked by the server that writes the journal, while the run is active
 """
 
 from __future__ import annotations
 
+import fcntl
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
 from dm_jupyter.core.codec import decode_json, encode_json, encode_value
 from dm_jupyter.core.errors import NotebookError
+from dm_jupyter.models.local.runtime import try_lock
 from dm_jupyter.server.protocol import (
     CellClosed,
     CellOpened,
@@ -38,6 +41,7 @@ from dm_jupyter.server.protocol.operations import (
 __all__ = ["Journal", "undo"]
 
 FILE_NAME = "journal.jsonl"
+LOCK_NAME = "lock"
 _CLOSED = RunClosed.__struct_config__.tag
 
 
@@ -67,6 +71,7 @@ class Journal:
         """Whether the run has ended."""
         self._listeners: list[Callable[[RunMessage], None]] = []
         self._is_torn = False
+        self._lock: IO[str] | None = None
         for _, _, line in self._lines():
             self.in_file = line.in_file or self.in_file
             self.last = line.seq or self.last
@@ -76,6 +81,25 @@ class Journal:
     def run_id(self) -> str:
         """The run's id."""
         return self.folder.name
+
+    def hold(self) -> bool:
+        """Become the only writer until `release`; return false if another server or run is.
+
+        The kernel frees the lock if this process dies. On a disk without locks, nobody holds one.
+        """
+        try:
+            self._lock = try_lock(self.folder / LOCK_NAME)
+        except OSError:
+            return True
+        return self._lock is not None
+
+    def release(self) -> None:
+        """Let others write the journal; a second call has no effect."""
+        if self._lock is not None:
+            # Not only closed: a forked child may still hold the same open file.
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            self._lock.close()
+            self._lock = None
 
     def listen(self, listener: Callable[[RunMessage], None]) -> None:
         """Call the listener with each message, after it is on disk."""
@@ -157,6 +181,7 @@ class Journal:
                 file.write(f"\n{line}\n" if self._is_torn else f"{line}\n")
             self._is_torn = False
         except OSError as error:
+            self._is_torn = True
             raise NotebookError(
                 f"the run can't be kept in {self.folder}: {error.strerror}; free some space"
             ) from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dm_jupyter.agent.notebook_context import TOLD, ContextPart, NotebookCell, without_secrets
+from dm_jupyter.agent.notebook_file import replace_text
 from dm_jupyter.agent.observe import figures_in, shorten
 from dm_jupyter.core.codec import decode_json, encode_json
 from dm_jupyter.core.trajectory import Trajectory
@@ -66,7 +67,7 @@ class Memory:
             OSError: the folder can't be written.
         """
         kept = self if sum(len(cell.source) for cell in self.cells) <= _MOST_CHARS else Memory()
-        (folder / FILE_NAME).write_text(encode_json(kept), encoding="utf-8")
+        replace_text(folder / FILE_NAME, encode_json(kept))
 
 
 def read_memory(folder: Path) -> Memory:

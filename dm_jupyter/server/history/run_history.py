@@ -1,17 +1,21 @@
 """Past runs, on disk in the person's own data folder: listed, searched, deleted.
 
+All servers of an account share that folder by default. Each lists the runs of its own root, and
+those of older versions, which kept no root. Only the former belong to a notebook.
+
 Trajectories for training are written without secrets and folders of this machine.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,16 +25,27 @@ import nbformat
 from nbformat.v4 import new_notebook
 
 from dm_jupyter.agent.notebook_file import replace_text
+from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.core.trajectory import StopReason, Trajectory
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.memory import MOST_TOLD, Memory, read_memory
-from dm_jupyter.server.history.summaries import FILE_NAME, Summary, read_summaries, read_summary
+from dm_jupyter.server.history.summaries import (
+    FILE_NAME,
+    Summary,
+    read_summaries,
+    read_summary,
+)
 from dm_jupyter.server.protocol import CellOpened, Operated, RunClosed, operations
 from dm_jupyter.server.protocol.operations import SetExecution
 
 __all__ = ["Redaction", "RunHistory"]
 
+_log = logging.getLogger(__name__)
 _CUT_OFF = "the server stopped during the run. Ask again to continue"
+_NO_ROOT = (
+    "An older version kept no folder of this run, so its notebook is not written: "
+    "export the run from the history"
+)
 _SHORTEST_SECRET = 8
 _SECRETS = re.compile(
     r"""(?x)
@@ -50,21 +65,23 @@ class RunHistory:
     """A folder with one folder for each run, which no other account may read."""
 
     def __init__(
-        self, folder: Path, redaction: Redaction, training_file: Path | None = None
+        self, folder: Path, root: Path, redaction: Redaction, training_file: Path | None = None
     ) -> None:
         """Open the folder, which need not exist yet.
 
         Args:
             folder: the folder of the runs.
+            root: the real path of the server's folder, below which its notebooks are.
             redaction: removes what a trajectory must not contain.
             training_file: the file to which every trajectory is added as a line; `None` for none.
         """
         self.folder = folder
+        self.root = root
         self._redaction = redaction
         self._training_file = training_file
 
     def begin(self) -> Journal:
-        """Return the journal of a new run.
+        """Return the journal of a new run, held until the caller releases it.
 
         Raises:
             OSError: the folder can't be written.
@@ -73,7 +90,9 @@ class RunHistory:
         stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime())
         folder = self.folder / f"{stamp}-{secrets.token_hex(4)}"
         folder.mkdir(mode=0o700)
-        return Journal(folder)
+        journal = Journal(folder)
+        journal.hold()
+        return journal
 
     def journal(self, run_id: str) -> Journal:
         """Return the journal of a past run.
@@ -87,31 +106,42 @@ class RunHistory:
         return Journal(folder)
 
     def summaries(self, notebook_path: str = "", query: str = "") -> list[Summary]:
-        """Return the runs of a notebook, or of all, whose text contains all words of the query."""
+        """Return the runs of a notebook, or all, whose text contains all words of the query."""
         words = query.casefold().split()
-        found = []
-        for summary in read_summaries(self.folder):
-            text = f"{summary.question} {summary.answer or ''} {' '.join(summary.files)}".casefold()
-            if notebook_path in ("", summary.notebook_path) and all(word in text for word in words):
-                found.append(summary)
-        return found
+        runs = self._runs_in(notebook_path) if notebook_path else self._listed()
+        return [
+            run
+            for run in runs
+            if all(
+                word in f"{run.question} {run.answer or ''} {' '.join(run.files)}".casefold()
+                for word in words
+            )
+        ]
 
     def memories(self, notebook_path: str) -> list[tuple[Summary, Memory]]:
         """Return the last answered runs of a notebook with what is kept of them, newest first."""
-        all_runs = read_summaries(self.folder)
-        answered = (run for run in all_runs if run.answer and run.notebook_path == notebook_path)
+        answered = (run for run in self._runs_in(notebook_path) if run.answer)
         return [(run, read_memory(self.folder / run.run_id)) for run in islice(answered, MOST_TOLD)]
 
     def summary(self, run_id: str) -> Summary:
-        """Return the summary of a run.
+        """Return the summary of a run of this root's notebooks.
 
         Raises:
-            KeyError: there is no such run.
+            KeyError: there is no such run, or its root is another one, or not known.
         """
         found = read_summary(self.journal(run_id).folder)
-        if found is None:
+        if found is None or found.root != str(self.root):
             raise KeyError(run_id)
         return found
+
+    def _listed(self) -> Iterator[Summary]:
+        return (run for run in read_summaries(self.folder) if run.is_listed_in(self.root))
+
+    def _runs_in(self, notebook_path: str) -> Iterator[Summary]:
+        """Yield the runs of a notebook of this server, newest first."""
+        where = (str(self.root), notebook_path)
+        runs = read_summaries(self.folder)
+        return (run for run in runs if (run.root, run.notebook_path) == where)
 
     def keep(self, summary: Summary) -> None:
         """Write a run's summary.
@@ -119,8 +149,7 @@ class RunHistory:
         Raises:
             OSError: the folder can't be written.
         """
-        path = self.folder / summary.run_id / FILE_NAME
-        path.write_text(json.dumps(summary.to_json()), encoding="utf-8")
+        replace_text(self.folder / summary.run_id / FILE_NAME, json.dumps(summary.to_json()))
 
     def rename(self, old_path: str, new_path: str) -> None:
         """List the runs of a notebook under another path from now on.
@@ -128,9 +157,8 @@ class RunHistory:
         Raises:
             OSError: the folder can't be written.
         """
-        for summary in read_summaries(self.folder):
-            if summary.notebook_path == old_path:
-                self.keep(replace(summary, notebook_path=new_path))
+        for summary in self._runs_in(old_path):
+            self.keep(replace(summary, notebook_path=new_path))
 
     def keep_trajectory(self, journal: Journal, trajectory: Trajectory) -> None:
         """Write the run as a trajectory, without secrets and folders of this machine.
@@ -176,6 +204,17 @@ class RunHistory:
         nbformat.validate(whole)
         return str(nbformat.writes(whole))
 
+    def is_active(self, run_id: str) -> bool:
+        """Whether a server works on a run, this one or another.
+
+        Raises:
+            KeyError: there is no such run.
+        """
+        journal = self.journal(run_id)
+        is_free = journal.hold()
+        journal.release()
+        return not is_free
+
     def delete(self, run_id: str) -> None:
         """Delete all that is kept of a run.
 
@@ -185,17 +224,52 @@ class RunHistory:
         shutil.rmtree(self.journal(run_id).folder)
 
     def close_cut_off(self) -> list[Summary]:
-        """End the runs that the server's own end cut off, and return their summaries."""
-        ended = []
-        for summary in read_summaries(self.folder):
-            if summary.stop is None:
-                journal = self.journal(summary.run_id)
-                if not journal.is_closed:
-                    _close(journal, summary)
-                closed = next(x for x in journal.messages() if isinstance(x, RunClosed))
-                ended.append(summary.closed(closed))
-                self.keep(ended[-1])
-        return ended
+        """End the runs that a server's end cut off, and return those of this root's notebooks.
+
+        A run of an older version, which kept no root, ends without being returned: nobody knows
+        which notebook it worked in. So does a run whose journal is damaged; the log names the file.
+        A run on which a server still works is left alone, and so is one of another root.
+        """
+        ended = [self._end_cut_off(run.run_id) for run in self._listed() if run.stop is None]
+        return [run for run in ended if run is not None and run.root]
+
+    def _end_cut_off(self, run_id: str) -> Summary | None:
+        """End a run; return its summary unless a server works on it, has ended it, or it broke."""
+        journal = self.journal(run_id)
+        if not journal.hold():
+            return None
+        try:
+            summary = read_summary(journal.folder)
+            if summary is None or summary.stop is not None:
+                return None
+            try:
+                closed = _closed(journal, summary)
+            except ValueError as error:
+                _log.warning("a run was cut off, and its journal is damaged: %s", error)
+                self.keep(replace(summary, stop=StopReason.FAULT.value))
+                return None
+            self.keep(summary.closed(closed))
+            return summary.closed(closed)
+        except (OSError, NotebookError) as error:
+            _log.warning("run %s was cut off, and can't be ended now: %s", run_id, error)
+            return None
+        finally:
+            journal.release()
+
+
+def _closed(journal: Journal, summary: Summary) -> RunClosed:
+    """Return the end of a run, which is written now if the journal has none.
+
+    Raises:
+        NotebookError: the journal can't be written.
+        ValueError: the journal is damaged; the text says where.
+    """
+    if not journal.is_closed:
+        _close(journal, summary)
+    for message in journal.messages():
+        if isinstance(message, RunClosed):
+            return message
+    raise ValueError(f"{journal.folder}: the run's end can't be read")
 
 
 def _close(journal: Journal, summary: Summary) -> None:
@@ -212,7 +286,7 @@ def _close(journal: Journal, summary: Summary) -> None:
     journal.add(
         RunClosed,
         stop=StopReason.FAULT.value,
-        detail=_CUT_OFF,
+        detail=_CUT_OFF if summary.root else f"{_CUT_OFF}. {_NO_ROOT}",
         answer=None,
         unsupported=(),
         turns=turns,

@@ -34,6 +34,15 @@ class Summary:
     seconds: float = 0.0
     endpoint: str = ""
     """Address of the model, safe to show; empty for this machine."""
+    root: str = ""
+    """The real path of the server's folder, below which `notebook_path` and `files` are.
+
+    Empty for a run of a version that did not record it: such a run belongs to no notebook.
+    """
+
+    def is_listed_in(self, root: Path) -> bool:
+        """Whether a server with this root lists the run."""
+        return self.root in ("", str(root))
 
     def closed(self, message: RunClosed) -> Summary:
         """Return the summary of the run at its end."""
@@ -70,6 +79,11 @@ def read_summaries(folder: Path) -> Iterator[Summary]:
         yield from (summary for summary in found if summary is not None)
 
 
-def has_open_run(folder: Path) -> bool:
-    """Return whether a run has started and not ended, in a folder as for `read_summaries`."""
-    return any(summary.stop is None for summary in read_summaries(folder))
+def has_open_run(folder: Path, root: Path) -> bool:
+    """Return whether a listed run has started and not ended.
+
+    Args:
+        folder: the folder of the runs, as for `read_summaries`.
+        root: the real path of the server's folder.
+    """
+    return any(run.stop is None and run.is_listed_in(root) for run in read_summaries(folder))

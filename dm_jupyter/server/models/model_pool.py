@@ -23,6 +23,8 @@ _AT = " @ "
 """Separator between a kept endpoint's model and address; no model's own name contains it."""
 
 
+_LEAST_WAIT_S = 0.5
+"""Least time between two looks at whether a model is idle."""
 _Key = tuple[ModelChoice, str]
 """A choice, and the name of its server: a replaced file is a different model."""
 
@@ -53,7 +55,8 @@ class ModelPool:
 
         Args:
             default: the model for questions that choose none.
-            idle_s: seconds that an unused model stays open; a local one occupies memory.
+            idle_s: seconds that an unused model stays open; a local one occupies memory. With 0
+                it is closed as soon as nobody uses it.
         """
         self.default = default
         self.kept: tuple[ModelChoice, ...] = ()
@@ -165,6 +168,8 @@ class ModelPool:
         finally:
             entry.users -= 1
             entry.idle_since = time.monotonic()
+            if not entry.users and not self._idle_s:
+                self._drop(key, entry)
             if not entry.users and self._open.get(key) is not entry:
                 entry.leave.set()
 
@@ -180,7 +185,7 @@ class ModelPool:
                 entry.ready.set_result(policy)
                 while not entry.leave.is_set():
                     with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(self._idle_s / 10):
+                        async with asyncio.timeout(max(self._idle_s / 10, _LEAST_WAIT_S)):
                             await entry.leave.wait()
                     if not entry.users and time.monotonic() - entry.idle_since > self._idle_s:
                         break

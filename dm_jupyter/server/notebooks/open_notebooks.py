@@ -43,6 +43,8 @@ from dm_jupyter.server.protocol.operations import apply
 __all__ = ["NotebookLocks", "OpenNotebook", "OpenNotebooks", "Reservation", "Tab", "write_file"]
 
 _log = logging.getLogger(__name__)
+_LEAST_WAIT_S = 0.5
+"""Least time between two writes of a notebook that no tab shows."""
 
 
 @dataclass(slots=True)
@@ -233,15 +235,24 @@ class OpenNotebooks:
         """Follow a journal: its messages go to the notebook's tabs, its operations to the file.
 
         Return the journal that is already followed, if there is one for this run.
+
+        Raises:
+            ValueError: the journal is damaged; it is not followed, so that it stops no other run.
         """
         if journal.run_id in self._followed:
             return self._followed[journal.run_id].journal
+        for _ in journal.messages():
+            pass
         followed = self._followed[journal.run_id] = _Followed(path, journal)
         self._lay.setdefault(path, self._lies(path))
         journal.listen(lambda message: self.publish(followed.notebook_path, message))
         if self.shared is not None:
             self._tasks.spawn(self._share(self.shared, followed))
         return journal
+
+    def drop(self, journal: Journal) -> None:
+        """Stop following a journal whose run was refused: no later tab gets it."""
+        self._followed.pop(journal.run_id, None)
 
     async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
         await shared.write(lambda: followed.notebook_path, followed.journal)
@@ -298,7 +309,7 @@ class OpenNotebooks:
             await self._write(open_notebook.notebook_path)
             if all(journal.is_closed for journal in self._journals(open_notebook.notebook_path)):
                 return
-            await asyncio.sleep(self._reconnect_grace_s)
+            await asyncio.sleep(max(self._reconnect_grace_s, _LEAST_WAIT_S))
 
     async def _write(self, path: str) -> None:
         async with self._writing:

@@ -11,7 +11,6 @@ from typing import Any
 from dm_jupyter.core.errors import NotebookError
 from dm_jupyter.data.kernel_tables import Alive
 from dm_jupyter.server.background import Tasks
-from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.run_history import RunHistory
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
@@ -145,12 +144,9 @@ class ActiveRuns:
 
     def _begin(self, ask: Ask, context: RunContext) -> Run:
         try:
-            return self._begun(ask, context, self._history.begin())
-        except (OSError, NotebookError) as error:
+            journal = self._history.begin()
+        except OSError as error:
             raise RefusedError("unknown", f"the run can't be kept: {error}") from error
-
-    def _begun(self, ask: Ask, context: RunContext, journal: Journal) -> Run:
-        self._open_notebooks.follow(ask.notebook_path, journal)
         run = Run(
             ask,
             context,
@@ -159,14 +155,19 @@ class ActiveRuns:
             self._models,
             lambda x: self._open_notebooks.publish(run.ask.notebook_path, x),
         )
+        self._open_notebooks.follow(ask.notebook_path, journal)
         self._runs[journal.run_id] = run
         try:
             task = self._tasks.keep(run.start())
             self._history.keep(run.summary)
-        except (OSError, NotebookError):
-            run.stop()
+        except (OSError, NotebookError) as error:
+            is_said = isinstance(error, NotebookError)
+            why = str(error) if is_said else f"the run can't be kept: {error}"
+            run.abandon(why)
             del self._runs[journal.run_id]
-            raise
+            self._open_notebooks.drop(journal)
+            journal.release()
+            raise RefusedError("unknown", why) from error
         task.add_done_callback(lambda _: self._ended(run))
         return run
 
@@ -180,5 +181,6 @@ class ActiveRuns:
         except OSError as error:
             _log.warning("run %s can't be kept: %s", run.journal.run_id, error)
         finally:
+            run.journal.release()
             self._open_notebooks.settle(run.ask.notebook_path)
         _log.info("run %s ended: %s", run.journal.run_id, run.summary.stop)

@@ -81,6 +81,8 @@ class RunContext:
     settings: RunSettings = field(default_factory=RunSettings)
     file_states: Mapping[str, str] = field(default_factory=dict)
     """States of the data files at the time of the question, for `Memory.files`."""
+    root: str = ""
+    """The server's folder, for `Summary.root`."""
 
 
 class Run:
@@ -134,6 +136,7 @@ class Run:
             at=time.time(),
             model=self._choice.model,
             endpoint=shown_address(self._choice.base_url),
+            root=context.root,
         )
         """The current summary of the run, for a list."""
         self._why_stopped = ""
@@ -176,6 +179,13 @@ class Run:
         self._why_stopped = why
         if self.task is not None:
             self.task.cancel()
+
+    def abandon(self, why: str) -> None:
+        """End a run that can't be kept, before its first turn, and tell the tabs why."""
+        if self.task is not None:
+            self.task.cancel()
+        begun = Trajectory(self._task_of(()), "markdown")
+        self._close(replace(begun, stop=StopReason.FAULT, stop_detail=why), seconds=0.0)
 
     def decide(self, decision: Decide) -> bool:
         """Apply the person's decision on a waiting cell, and return whether one waited."""

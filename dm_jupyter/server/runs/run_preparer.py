@@ -159,6 +159,7 @@ class RunPreparer:
             told=await self._told(ask, alive, now),
             file_states=now.files,
             settings=self._settings,
+            root=str(self._history.root),
         )
         return ask, context
 

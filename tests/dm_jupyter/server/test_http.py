@@ -12,6 +12,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from dm_jupyter.server.handlers import HANDLERS
+from dm_jupyter.server.history.summaries import Summary
 from tests.dm_jupyter.server.jupyter import TOKEN, JupyterServer, Panel
 from tests.endpoint import ScriptedEndpoint
 from tests.waiting import PATIENCE_S, until
@@ -141,6 +142,29 @@ async def test_a_run_is_read_exported_and_deleted(server: JupyterServer, say) ->
     for method, address in (("GET", ""), ("GET", "/export"), ("DELETE", "")):
         assert server.refusal(method, f"{API}/runs/{run_id}{address}") == 404
     assert server.refusal("GET", f"{API}/runs/{run_id}/export?as=poem") == 400
+
+
+async def test_a_damaged_run_is_named_and_stops_no_other(server: JupyterServer) -> None:
+    folder = server.history / "20260101-000000-0000"
+    folder.mkdir(parents=True)
+    root = str(server.root.resolve())
+    run = Summary(folder.name, "damaged.ipynb", "Why?", (), 1.0, "m", stop="answered", root=root)
+    (folder / "summary.json").write_text(json.dumps(run.to_json()))
+    (folder / "journal.jsonl").write_text('{"kind":"cell_opened","run_id":"x","seq":1}\n')
+    said = f"journal is damaged: {folder / 'journal.jsonl'}, line 1: Object missing"
+    address = f"{API}/runs/{folder.name}"
+    for path in (address, f"{address}/export?as=notebook"):
+        with pytest.raises(urllib.error.HTTPError) as refusal:
+            server.get(path)
+        with refusal.value as answer:
+            assert said in json.loads(answer.read())["message"]
+    async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
+        for _ in range(2):
+            await panel.attach("damaged.ipynb")
+            await panel.say("undo", run_id=folder.name)
+            assert said in (await panel.until("refused"))["message"]
+    server.request("DELETE", address)
+    assert not folder.exists()
 
 
 async def test_the_kernels_tables_are_listed_and_told_to_the_model(

@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbformat.v4 import new_notebook
 
+from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.summaries import Summary
+from dm_jupyter.server.protocol.operations import InsertCell
 
 LOADED_AT_START = {
     "dm_jupyter",
@@ -52,7 +56,9 @@ print(json.dumps([loaded, "dm_jupyter.server.bootstrap" in sys.modules]))
 """
 
 
-def _live(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def _live(
+    folder: Path, *options: str, root: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Starts and stops a server's extension, which nobody asks anything."""
     names = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR")
     settings = [
@@ -60,7 +66,7 @@ def _live(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
         "--no-browser",
         "--ServerApp.port=0",
         "--ServerApp.reraise_server_extension_failures=True",
-        f"--ServerApp.root_dir={folder}",
+        f"--ServerApp.root_dir={root or folder}",
         f"--DmJupyterApp.history_dir={folder / 'runs'}",
     ]
     return subprocess.run(
@@ -72,10 +78,11 @@ def _live(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _keep_run(folder: Path, stop: str | None) -> Path:
+def _keep_run(folder: Path, stop: str | None, root: Path | None = None) -> Path:
     run = folder / "runs" / "20260101-000000-0000"
     run.mkdir(parents=True)
-    summary = Summary(run.name, "n.ipynb", "Why?", (), 1.0, "local", stop=stop)
+    where = str(root or folder)
+    summary = Summary(run.name, "n.ipynb", "Why?", (), 1.0, "local", stop=stop, root=where)
     (run / "summary.json").write_text(json.dumps(summary.to_json()))
     return run
 
@@ -106,8 +113,31 @@ def test_a_start_ends_the_run_that_was_cut_off(tmp_path: Path) -> None:
     assert json.loads((run / "summary.json").read_text())["stop"] == "fault"
 
 
+def test_a_start_in_another_folder_leaves_run_and_notebook_alone(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for root in (one, other):
+        root.mkdir()
+        nbformat.write(new_notebook(), root / "n.ipynb")
+    run = _keep_run(tmp_path, stop=None, root=one)
+    Journal(run).operate(InsertCell("a", "code", "salaries = 1"))
+    cells = {}
+    for root in (other, one):
+        done = _live(tmp_path, root=root)
+        assert done.returncode == 0, done.stderr
+        stop = json.loads((run / "summary.json").read_text())["stop"]
+        cells[root] = [len(nbformat.read(x / "n.ipynb", 4).cells) for x in (one, other)], stop
+    assert cells == {other: ([0, 0], None), one: ([1, 0], "fault")}
+
+
 @pytest.mark.parametrize("name", ["max_turns", "cell_seconds"])
 def test_a_limit_that_allows_nothing_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
     done = _live(tmp_path, f"--DmJupyterApp.{name}=0")
     assert done.returncode != 0
     assert f"DmJupyterApp.{name} must be positive" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["model_idle_s", "reconnect_grace_s"])
+def test_a_time_below_zero_is_refused_at_the_start(tmp_path: Path, name: str) -> None:
+    done = _live(tmp_path, f"--DmJupyterApp.{name}=-1")
+    assert done.returncode != 0
+    assert f"DmJupyterApp.{name} must not be negative, got -1.0" in done.stderr

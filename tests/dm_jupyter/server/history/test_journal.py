@@ -1,5 +1,6 @@
 """What is on disk of a run, after whatever happened to it."""
 
+import asyncio
 import json
 import math
 import resource
@@ -23,9 +24,10 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.models.model_pool import ModelPool
-from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, write_file
+from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, Tab, write_file
 from dm_jupyter.server.notebooks.shared_document import apply_shared
 from dm_jupyter.server.protocol import (
+    Attach,
     CellClosed,
     CellOpened,
     Operated,
@@ -44,8 +46,9 @@ from dm_jupyter.server.protocol.operations import (
     SetSource,
     apply,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
+ROOT = Path("/srv/work")
 IDS = st.sampled_from(["a", "b", "c", "person"])
 STREAM = st.builds(
     lambda name, text: {"output_type": "stream", "name": name, "text": text},
@@ -330,6 +333,30 @@ async def test_a_notebook_that_can_not_be_written_keeps_no_other_from_it(tmp_pat
     assert saved == read[1:]
 
 
+async def test_without_a_grace_a_notebook_that_no_tab_shows_is_written_with_pauses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_notebooks = OpenNotebooks(_Contents(_document()), reconnect_grace_s=0.0)
+    journal = open_notebooks.follow("n.ipynb", Journal(tmp_path))
+    _open_cell(journal, "a")
+    waits: list[float] = []
+    has_waited = asyncio.Event()
+
+    async def recorded(delay: float) -> None:
+        waits.append(delay)
+        if len(waits) == 3:
+            has_waited.set()
+            await asyncio.Event().wait()
+
+    open_notebooks.attach(Attach("n.ipynb", "tab"), Tab("tab", lambda _: None))
+    monkeypatch.setattr(asyncio, "sleep", recorded)
+    open_notebooks.leave("n.ipynb", "tab")
+    await asyncio.wait_for(has_waited.wait(), PATIENCE_S)
+    await open_notebooks.close()
+    assert waits[0] == 0
+    assert min(waits[1:]) >= 0.5
+
+
 async def test_a_notebook_whose_place_a_link_has_taken_is_not_written(tmp_path: Path) -> None:
     """A kernel may write the notebook's folder: it lays the link while the run goes on."""
     saved: list[str] = []
@@ -402,12 +429,15 @@ def test_a_full_disk_is_told_and_the_listeners_hear_all_the_same(tmp_path: Path)
 
 @pytest.fixture
 def history(tmp_path: Path) -> RunHistory:
-    return RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ("token-of-ann",)))
+    redaction = Redaction((Path("/home/ann"),), ("token-of-ann",))
+    return RunHistory(tmp_path / "runs", ROOT, redaction)
 
 
 def _kept(history: RunHistory, question: str, notebook: str = "n.ipynb") -> Journal:
     journal = history.begin()
-    history.keep(Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local"))
+    journal.release()  # as if its server had ended
+    summary = Summary(journal.run_id, notebook, question, ("a.csv",), 1.0, "local", root=str(ROOT))
+    history.keep(summary)
     return journal
 
 
@@ -453,8 +483,11 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
     trajectory = Trajectory(Task("t", "What is in /home/ann/x?"), "markdown")
     file = tmp_path / "kept.jsonl"
     for training_file in (None, file, file):
-        history = RunHistory(tmp_path / "runs", Redaction((Path("/home/ann"),), ()), training_file)
-        history.keep_trajectory(history.begin(), trajectory)
+        redaction = Redaction((Path("/home/ann"),), ())
+        history = RunHistory(tmp_path / "runs", ROOT, redaction, training_file)
+        journal = history.begin()
+        history.keep_trajectory(journal, trajectory)
+        journal.release()
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [Trajectory.from_json(line).task.question for line in lines] == [
         "What is in [folder]/x?"
@@ -464,9 +497,10 @@ def test_runs_are_kept_for_training_only_where_asked(tmp_path: Path) -> None:
 def test_a_full_disk_leaves_no_torn_trajectory(tmp_path: Path) -> None:
     """A limit on the size of a file stands for the disk."""
     file = tmp_path / "kept.jsonl"
-    history = RunHistory(tmp_path / "runs", Redaction((), ()), file)
+    history = RunHistory(tmp_path / "runs", ROOT, Redaction((), ()), file)
     short, long = (Trajectory(Task("t", "x" * count), "markdown") for count in (10, 5000))
     journal = history.begin()
+    journal.release()
     history.keep_trajectory(journal, long)
     old = resource.getrlimit(resource.RLIMIT_FSIZE)
     for limit in (7000, 4000):  # too small for a second line, then for the trajectory

@@ -189,6 +189,27 @@ async def test_a_model_that_is_being_closed_is_handed_to_nobody(opened: Opened) 
         await pool.close()
 
 
+async def test_with_no_idle_time_a_model_is_closed_at_once_and_nothing_spins(
+    opened: Opened, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    timeout = asyncio.timeout
+
+    def recorded(delay: float) -> asyncio.Timeout:
+        waits.append(delay)
+        return timeout(delay)
+
+    pool = ModelPool(LOCAL, idle_s=0.0)
+    async with asyncio.timeout(PATIENCE_S):
+        monkeypatch.setattr(asyncio, "timeout", recorded)
+        async with pool.use(LOCAL, lambda _: None) as first:
+            assert await _used(pool, LOCAL) is first
+        assert await _used(pool, LOCAL) is not first
+        await opened.is_closing.wait()
+        await pool.close()
+    assert min(waits) >= 0.5
+
+
 @pytest.mark.parametrize("error", [EndpointUnreachableError("no"), StreamBrokenError("broken")])
 async def test_after_a_failure_a_local_model_is_opened_anew(
     opened: Opened, error: Exception

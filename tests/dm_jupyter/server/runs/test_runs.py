@@ -553,13 +553,13 @@ def test_the_notebook_is_written_even_if_keeping_the_run_breaks() -> None:
 
     parts: Any = SimpleNamespace(settle=settled.append, keep=broken)
     run: Any = SimpleNamespace(
-        journal=SimpleNamespace(run_id="r"),
+        journal=SimpleNamespace(run_id="r", release=lambda: settled.append("released")),
         summary=None,
         ask=SimpleNamespace(notebook_path="n.ipynb"),
     )
     with pytest.raises(RuntimeError, match="a fault"):
         ActiveRuns(parts, parts, parts, parts, parts, parts)._ended(run)
-    assert settled == ["n.ipynb"]
+    assert settled == ["released", "n.ipynb"]
 
 
 async def test_the_cells_are_run_again_in_an_empty_kernel(server: JupyterServer, say) -> None:
