@@ -2,6 +2,8 @@ import {
   RenderMimeRegistry,
   markdownRendererFactory
 } from '@jupyterlab/rendermime';
+import { NotebookModel } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
@@ -15,6 +17,7 @@ import { PanelContext } from '../panel/context';
 import { Drafts } from '../model/draft';
 import { AnalystModel } from '../model/model';
 import { QuestionQueue } from '../model/questionqueue';
+import { applyOperation } from '../notebook/operations';
 import type { IAsk, RunMessage } from '../protocol.gen';
 import type {
   AnalystRest,
@@ -265,7 +268,7 @@ class FakeAnalyst {
   currentPath = PATH;
   readonly said: unknown[][] = [];
 
-  panel = () => null;
+  panel: (path: string) => NotebookPanel | null = () => null;
   ask = async (path: string, question: IQuestion) => {
     if (this.queue.isBusy(path)) {
       this.queue.add(path, question);
@@ -485,10 +488,46 @@ describe('PanelView', () => {
   }
 
   function begin(waitsBecause = ''): void {
+    beginWith('print(1)', waitsBecause);
+  }
+
+  function beginWith(source: string, waitsBecause: string): void {
     analyst.model.receive(runOpened());
     analyst.model.receive(stepOpened(2));
-    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(operated(3, insertCell('cell-1', source)));
     analyst.model.receive(cellOpened({ waits_because: waitsBecause }));
+  }
+
+  /** Opens a view of the notebook; returns its document. */
+  function openNotebook(): NotebookModel {
+    const model = new NotebookModel();
+    const panel = { content: { model } } as unknown as NotebookPanel;
+    analyst.panel = path => (path === PATH ? panel : null);
+    return model;
+  }
+
+  /** The person turns to another notebook. */
+  async function look(path: string): Promise<void> {
+    analyst.currentPath = path;
+    await act(async () => analyst.currentChanged.emit());
+    await settle();
+  }
+
+  function waitingText(): string {
+    return host.querySelector('.jp-dm-Approval .jp-dm-Code')!.textContent!;
+  }
+
+  /** Writes into the field of a waiting cell. */
+  async function rewrite(text: string): Promise<void> {
+    const field = host.querySelector('.jp-dm-Approval textarea')!;
+    await act(async () => {
+      const { set } = Object.getOwnPropertyDescriptor(
+        HTMLTextAreaElement.prototype,
+        'value'
+      )!;
+      set!.call(field, text);
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    });
   }
 
   it('says in one sentence what is safe, and the layers behind a click', async () => {
@@ -1176,7 +1215,7 @@ describe('PanelView', () => {
     await click('dm-edit');
     await click('dm-approve');
     expect(analyst.said).toEqual([
-      ['decide', RUN, 'cell-1', 'approve', undefined],
+      ['decide', RUN, 'cell-1', 'approve', 'print(1)'],
       ['decide', RUN, 'cell-1', 'skip'],
       ['decide', RUN, 'cell-1', 'approve', 'print(1)']
     ]);
@@ -1192,6 +1231,67 @@ describe('PanelView', () => {
     expect(one('dm-step').querySelector('.jp-dm-Code')?.textContent).toContain(
       source
     );
+  });
+
+  it('shows a waiting cell as it is in the notebook, and runs what it shows', async () => {
+    const model = openNotebook();
+    begin('it writes a file');
+    await show();
+    expect(waitingText()).toContain('print(1)');
+    none('dm-changed-in-notebook');
+    applyOperation(insertCell('cell-1'), model);
+    const cell = model.sharedModel.cells[model.sharedModel.cells.length - 1];
+    await act(async () => cell.setSource('remove("all")'));
+    await settle();
+    expect(waitingText()).toContain('remove("all")');
+    expect(waitingText()).not.toContain('print(1)');
+    expect(one('dm-changed-in-notebook').textContent).toContain(
+      'as you changed it in the notebook'
+    );
+    await click('dm-approve');
+    expect(analyst.said).toEqual([
+      ['decide', RUN, 'cell-1', 'approve', 'remove("all")']
+    ]);
+  });
+
+  it('shows the signs of a waiting cell that hide or turn the writing around', async () => {
+    const hidden = 'x = "a\u202e\u2066# b\u2069"\u200b\u3164';
+    beginWith(`${hidden}\n\tprint("\u2714\ufe0f")`, 'it prints');
+    await show();
+    expect(waitingText()).toContain(
+      'x = "a\\u{202e}\\u{2066}# b\\u{2069}"\\u{200b}\\u{3164}\n\tprint("\u2714\ufe0f")'
+    );
+  });
+
+  it('keeps what the person changes in a waiting cell while they look elsewhere', async () => {
+    begin('it writes a file');
+    await show();
+    await click('dm-edit');
+    await rewrite('print("mine")');
+    await look('work/other.ipynb');
+    none('dm-approve');
+    await look(PATH);
+    expect(one('dm-approve').textContent).toBe('Run the edited cell');
+    await click('dm-approve');
+    expect(analyst.said).toEqual([
+      ['decide', RUN, 'cell-1', 'approve', 'print("mine")']
+    ]);
+    await click('dm-edit');
+    await look('work/other.ipynb');
+    await look(PATH);
+    expect(one('dm-approve').textContent).toBe('Run');
+  });
+
+  it('unfolds a step that the person has folded, once it waits for them', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    await unfold(0);
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    await click('dm-skip');
+    expect(analyst.said).toEqual([['decide', RUN, 'cell-1', 'skip']]);
   });
 
   it.each([

@@ -264,18 +264,8 @@ export class Analyst implements IAnalyst {
     decision: Decision,
     source?: string
   ): void {
-    const run = this.model.run(runId);
-    const panel = this.panel(this.model.pathOf(runId) ?? '');
-    // The person may have changed the waiting cell in the notebook itself.
-    const live = source ?? liveSource(panel, cellId);
-    const isChanged = live !== null && live !== run?.sources[cellId];
-    this._client.send({
-      kind: 'decide',
-      run_id: runId,
-      cell_id: cellId,
-      decision,
-      source: decision === 'approve' && isChanged ? live : null
-    });
+    const word = { run_id: runId, cell_id: cellId, decision };
+    this._client.send({ kind: 'decide', ...word, source: source ?? null });
   }
 
   decideFiles(runId: string, cellId: string, allows: boolean): void {

@@ -1,5 +1,5 @@
 /**
- * What the person is writing, one draft for each notebook.
+ * What the person is writing: a question for each notebook, and the text of cells that wait.
  */
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -68,7 +68,23 @@ export class Drafts {
     this._changed.emit(path);
   }
 
+  /** The text that the person gives a cell that waits; `null` while they leave it as it is. */
+  cellText(runId: string, cellId: string): string | null {
+    return this._cells.get(`${runId} ${cellId}`) ?? null;
+  }
+
+  /** Changes that; nobody else follows it. */
+  changeCell(runId: string, cellId: string, text: string | null): void {
+    const key = `${runId} ${cellId}`;
+    if (text === null) {
+      this._cells.delete(key);
+    } else {
+      this._cells.set(key, text);
+    }
+  }
+
   private _drafts = new Map<string, IDraft>();
+  private _cells = new Map<string, string>();
   private _changed = new Signal<this, string>(this);
 }
 
