@@ -53,6 +53,8 @@ function openPanel(context: FakeContext): NotebookPanel {
     disposed: new Signal({}),
     sessionContext: {
       ready: Promise.resolve(),
+      disposed: new Signal({}),
+      isDisposed: false,
       session: { kernel: { id: 'kernel-1' } }
     }
   });
@@ -313,6 +315,19 @@ describe('Analyst', () => {
     expect(sent('ask')[0]).toMatchObject({ tries: 3 });
     analyst.askAgain(refuse('kernel'), PATH, 'own');
     expect(sent('ask')[1]).toMatchObject({ kernel: 'own', tries: 3 });
+  });
+
+  it('gives a question up whose notebook is closed while its kernel starts', async () => {
+    const disposed = new Signal<object, void>({});
+    const ready = new Promise(() => undefined);
+    Object.assign(panel.sessionContext, { disposed, ready });
+    const asking = analyst.ask(PATH, { text: 'How?' });
+    expect(analyst.model.notebook(PATH).pending).not.toBeNull();
+    Object.assign(panel, { isDisposed: true });
+    disposed.emit();
+    expect(await asking).toBe(false);
+    expect(analyst.model.notebook(PATH).pending).toBeNull();
+    expect(sent('ask')).toEqual([]);
   });
 
   it('asks nothing about a notebook that is not open', async () => {

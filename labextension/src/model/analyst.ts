@@ -15,13 +15,13 @@ import {
   anchors,
   cursorOf,
   kernelOf,
-  liveSource,
   notebookView,
   placeOf
 } from '../notebook/cells';
 import { Choices, approvalOf, tellWithheld } from './choices';
 import { ChannelClient } from '../channel/client';
 import { saveAlone } from '../notebook/disk';
+import { kernelSettled } from '../notebook/kernelstart';
 import { Drafts, questionOf } from './draft';
 import { LostQuestions } from './lostquestions';
 import { AnalystModel } from './model';
@@ -323,8 +323,11 @@ export class Analyst implements IAnalyst {
     this._cursors.set(ask.request_id, question.cursor ?? cursorOf(panel));
     this.model.asked(ask);
     // The server runs cells in the session that the notebook has by now.
-    await panel.context.ready;
-    await panel.sessionContext.ready;
+    await kernelSettled(panel);
+    if (panel.isDisposed) {
+      this.model.settle(ask.notebook_path);
+      return false;
+    }
     return this._send(ask);
   }
 
