@@ -856,6 +856,68 @@ describe('PanelView', () => {
     none('dm-which-data');
   });
 
+  it('asks back in the notebook of the question only', async () => {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    let answer = (_: IMeaning) => undefined as void;
+    Object.assign(analyst.rest, {
+      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
+    });
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    await look('work/other.ipynb');
+    await type('Another question');
+    answer({ files: [], variables: [], unclear: [unclear] });
+    await settle();
+    none('dm-which-data');
+    await look(PATH);
+    await click('dm-candidate');
+    expect(analyst.said).toMatchObject([
+      ['ask', PATH, { text: 'Sum of sales.csv now' }]
+    ]);
+    expect(analyst.drafts.get('work/other.ipynb').text).toBe(
+      'Another question'
+    );
+  });
+
+  it('sends in one notebook while another’s question waits for its kernel', async () => {
+    const { ask } = analyst;
+    analyst.ask = () => new Promise(() => undefined);
+    await show();
+    await type('How many?');
+    await press('Enter');
+    await type('And?');
+    expect((one('dm-send') as HTMLButtonElement).disabled).toBe(true);
+    analyst.ask = ask;
+    await look('work/other.ipynb');
+    await type('How much?');
+    await press('Enter');
+    expect(analyst.said).toMatchObject([
+      ['ask', 'work/other.ipynb', { text: 'How much?' }]
+    ]);
+  });
+
+  it('shows a model of the settings that the server does not list, and what goes to it', async () => {
+    analyst.choices.model = 'far-mini';
+    await show();
+    const picker = one('dm-model') as HTMLSelectElement;
+    expect(picker.value).toBe('far-mini');
+    expect([...picker.options].map(option => option.text)).toEqual([
+      'Small',
+      'Far',
+      'far-mini'
+    ]);
+    expect(one('dm-leaving').textContent).toContain('Goes to far-mini');
+    analyst.choices.model = 'far';
+    await settle();
+    expect(picker.options).toHaveLength(2);
+  });
+
   it('makes a notebook beside the file that a question names', async () => {
     analyst.currentPath = '';
     analyst.meaning = { files: ['data/far.csv'], variables: [], unclear: [] };
@@ -933,6 +995,20 @@ describe('PanelView', () => {
     none('dm-completion');
     expect(one('dm-file-chip').textContent).toContain('work/sales.csv');
     expect(analyst.drafts.get(PATH).text).toBe('Sum up sales.csv ');
+  });
+
+  it('completes no file that what was typed since does not fit', async () => {
+    await show();
+    await type('Sum up @');
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 150));
+    });
+    expect(one('dm-completion').textContent).toContain('sales.csv');
+    Object.assign(analyst.rest, { files: () => new Promise(() => undefined) });
+    await type('Sum up @other');
+    none('dm-completion');
+    await press('Enter');
+    expect(analyst.drafts.get(PATH).files).toEqual([]);
   });
 
   it('folds what the model thought', async () => {
