@@ -517,9 +517,11 @@ describe('PanelView', () => {
     return host.querySelector('.jp-dm-Approval .jp-dm-Code')!.textContent!;
   }
 
-  /** Writes into the field of a waiting cell. */
+  /** Writes into the field of a cell or a question that waits. */
   async function rewrite(text: string): Promise<void> {
-    const field = host.querySelector('.jp-dm-Approval textarea')!;
+    const field = host.querySelector(
+      '.jp-dm-Approval textarea, .jp-dm-Waiting-input'
+    )!;
     await act(async () => {
       const { set } = Object.getOwnPropertyDescriptor(
         HTMLTextAreaElement.prototype,
@@ -1370,6 +1372,22 @@ describe('PanelView', () => {
     expect(analyst.said).toEqual([['decide', RUN, 'cell-1', 'skip']]);
   });
 
+  it('unfolds a run that the person has folded, once it waits for them', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    const fold = host.querySelector<HTMLElement>('.jp-dm-StepCount')!;
+    await act(async () => fold.click());
+    none('dm-step');
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    one('dm-approve');
+    analyst.model.receive(CELL_APPROVED);
+    await settle();
+    none('dm-step');
+  });
+
   it.each([
     ['dm-approve', CELL_APPROVED],
     ['dm-skip', cellClosed({ status: 'skipped' })]
@@ -1583,17 +1601,16 @@ describe('PanelView', () => {
       none('dm-waiting');
     });
 
-    it('changes a question in its place', async () => {
+    it('changes a question in its place, also after a look elsewhere', async () => {
       await queueUp('first');
       await click('dm-waiting-edit');
+      await rewrite('better');
+      await look('work/other.ipynb');
+      none('dm-waiting-input');
+      await look(PATH);
       const field = one('dm-waiting-input') as HTMLTextAreaElement;
+      expect(field.value).toBe('better');
       await act(async () => {
-        const { set } = Object.getOwnPropertyDescriptor(
-          HTMLTextAreaElement.prototype,
-          'value'
-        )!;
-        set!.call(field, 'better');
-        field.dispatchEvent(new Event('input', { bubbles: true }));
         field.dispatchEvent(
           new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
         );

@@ -1,5 +1,5 @@
 /**
- * What the person is writing: a question for each notebook, and the text of cells that wait.
+ * What the person is writing: a question for each notebook, and the text of what waits.
  */
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -68,23 +68,22 @@ export class Drafts {
     this._changed.emit(path);
   }
 
-  /** The text that the person gives a cell that waits; `null` while they leave it as it is. */
-  cellText(runId: string, cellId: string): string | null {
-    return this._cells.get(`${runId} ${cellId}`) ?? null;
+  /** The text that a cell or a question that waits is being given; `null` where it is left as is. */
+  kept(id: string): string | null {
+    return this._kept.get(id) ?? null;
   }
 
   /** Changes that; nobody else follows it. */
-  changeCell(runId: string, cellId: string, text: string | null): void {
-    const key = `${runId} ${cellId}`;
+  keep(id: string, text: string | null): void {
     if (text === null) {
-      this._cells.delete(key);
+      this._kept.delete(id);
     } else {
-      this._cells.set(key, text);
+      this._kept.set(id, text);
     }
   }
 
   private _drafts = new Map<string, IDraft>();
-  private _cells = new Map<string, string>();
+  private _kept = new Map<string, string>();
   private _changed = new Signal<this, string>(this);
 }
 

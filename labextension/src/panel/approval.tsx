@@ -22,7 +22,8 @@ export function Approval(props: {
   const { analyst, trans } = usePanel();
   const { because, cellId, focusAfter, language, runId, source } = props;
   const { drafts } = analyst;
-  const [edited, setEdited] = useState(() => drafts.cellText(runId, cellId));
+  const key = `${runId} ${cellId}`;
+  const [edited, setEdited] = useState(() => drafts.kept(key));
   const live = useLiveSource(runId, cellId) ?? source;
   const reasonId = useId();
   const isEditing = edited !== null;
@@ -30,7 +31,7 @@ export function Approval(props: {
   useFocusPassedOn(group, focusAfter);
 
   const edit = (text: string | null) => {
-    drafts.changeCell(runId, cellId, text);
+    drafts.keep(key, text);
     setEdited(text);
   };
   const reason = asSentence(because).replace(/\.?$/, '.');
