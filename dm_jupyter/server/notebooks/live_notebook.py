@@ -230,18 +230,21 @@ class LiveNotebook:
     async def _decided(self, written: _Written) -> bool:
         """Wait for the person's decision on the cell, and return whether it may run."""
         answer = await self._approvals.wait_for(written.cell_id)
-        is_edited = answer.source is not None and answer.source != written.source
-        if is_edited and answer.source is not None:
-            written.source = answer.source
-            self._journal.operate(SetSource(written.cell_id, answer.source))
+        is_skipped = answer.decision == "skip"
+        source = answer.source if answer.source is not None and not is_skipped else written.source
+        is_edited = source != written.source
+        written.source = source
+        if not is_skipped:
+            # The notebook may have another text than the one that the person was shown.
+            self._journal.operate(SetSource(written.cell_id, source))
         self._journal.add(
             CellDecided, cell_id=written.cell_id, decision=answer.decision, is_edited=is_edited
         )
-        if answer.decision == "skip":
-            self._journal.operate(DeleteCell(written.cell_id))
+        if is_skipped:
+            # A cell that the person has rewritten is theirs.
+            self._journal.operate(DeleteCell(written.cell_id, if_source=source))
             self._written.remove(written)
-            return False
-        return True
+        return not is_skipped
 
     async def _supplied(
         self, written: _Written, missing: Missing | None, *, is_agreed: bool

@@ -125,8 +125,9 @@ def _fill(operation: Operation, cell: Any) -> None:
     match operation:
         case SetSource(source=source):
             text = cell["source"]
-            text.clear()
-            text += source
+            if str(text) != source:  # else the caret in it would move
+                text.clear()
+                text += source
         case FoldCell(if_source=source):
             _fold(cell, source)
         case _ if cell["cell_type"] != "code":

@@ -176,7 +176,7 @@ class Decide(Tagged, frozen=True):
     cell_id: str
     decision: Decision
     source: str | None = None
-    """The cell's text as the person changed it; `None` leaves it unchanged."""
+    """The text that the person was shown, which is to run; `None` for the run's own text."""
 
 
 class DecideFiles(Tagged, frozen=True):

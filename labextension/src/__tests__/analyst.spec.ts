@@ -53,6 +53,8 @@ function openPanel(context: FakeContext): NotebookPanel {
     disposed: new Signal({}),
     sessionContext: {
       ready: Promise.resolve(),
+      disposed: new Signal({}),
+      isDisposed: false,
       session: { kernel: { id: 'kernel-1' } }
     }
   });
@@ -315,6 +317,19 @@ describe('Analyst', () => {
     expect(sent('ask')[1]).toMatchObject({ kernel: 'own', tries: 3 });
   });
 
+  it('gives a question up whose notebook is closed while its kernel starts', async () => {
+    const disposed = new Signal<object, void>({});
+    const ready = new Promise(() => undefined);
+    Object.assign(panel.sessionContext, { disposed, ready });
+    const asking = analyst.ask(PATH, { text: 'How?' });
+    expect(analyst.model.notebook(PATH).pending).not.toBeNull();
+    Object.assign(panel, { isDisposed: true });
+    disposed.emit();
+    expect(await asking).toBe(false);
+    expect(analyst.model.notebook(PATH).pending).toBeNull();
+    expect(sent('ask')).toEqual([]);
+  });
+
   it('asks nothing about a notebook that is not open', async () => {
     expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);
   });
@@ -525,22 +540,19 @@ describe('Analyst', () => {
     expect(sent('stop')).toHaveLength(0);
   });
 
-  it('sends a waiting cell as the person changed it in the notebook', () => {
+  it('sends a waiting cell as the person was shown it, whatever the notebook has', () => {
     context.model.sharedModel.insertCell(0, {
       id: 'cell-1',
       cell_type: 'code',
-      source: 'print(1)'
+      source: 'print(2)'
     });
     receive(runOpened());
     receive(operated(2, insertCell('cell-1')));
     receive(cellOpened({ seq: 3, waits_because: 'asked' }));
-    analyst.decide(RUN, 'cell-1', 'approve');
-    expect(sent('decide')[0]).toMatchObject({ source: null });
-    context.model.sharedModel.cells[0].setSource('print(2)');
-    analyst.decide(RUN, 'cell-1', 'approve');
-    expect(sent('decide')[1]).toMatchObject({ source: 'print(2)' });
-    analyst.decide(RUN, 'cell-1', 'approve', 'print(3)');
-    expect(sent('decide')[2]).toMatchObject({ source: 'print(3)' });
+    analyst.decide(RUN, 'cell-1', 'approve', 'print(1)');
+    expect(sent('decide')[0]).toMatchObject({ source: 'print(1)' });
+    analyst.decide(RUN, 'cell-1', 'skip');
+    expect(sent('decide')[1]).toMatchObject({ source: null });
   });
 
   it('saves the notebook before its cells are run again', async () => {

@@ -44,6 +44,12 @@ describe('candidatesFor', () => {
     expect(found[0].detail).toBe('DataFrame · 3 × 2 · day');
   });
 
+  it('lists a file whose path has the letters of the query in order, and no other', () => {
+    const files = ['work/Sales.csv', 'apples.csv', 'old/s.csv'];
+    const found = candidatesFor(files, [], 'wsa', '');
+    expect(found.map(one => one.value)).toEqual(['work/Sales.csv']);
+  });
+
   it('leaves room for both', () => {
     const files = Array.from({ length: 12 }, (_, n) => `f${n}.csv`);
     const tables = Array.from({ length: 12 }, (_, n) => variable(`f${n}`));

@@ -2,6 +2,8 @@ import {
   RenderMimeRegistry,
   markdownRendererFactory
 } from '@jupyterlab/rendermime';
+import { NotebookModel } from '@jupyterlab/notebook';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
@@ -15,6 +17,7 @@ import { PanelContext } from '../panel/context';
 import { Drafts } from '../model/draft';
 import { AnalystModel } from '../model/model';
 import { QuestionQueue } from '../model/questionqueue';
+import { applyOperation } from '../notebook/operations';
 import type { IAsk, RunMessage } from '../protocol.gen';
 import type {
   AnalystRest,
@@ -265,7 +268,7 @@ class FakeAnalyst {
   currentPath = PATH;
   readonly said: unknown[][] = [];
 
-  panel = () => null;
+  panel: (path: string) => NotebookPanel | null = () => null;
   ask = async (path: string, question: IQuestion) => {
     if (this.queue.isBusy(path)) {
       this.queue.add(path, question);
@@ -485,10 +488,48 @@ describe('PanelView', () => {
   }
 
   function begin(waitsBecause = ''): void {
+    beginWith('print(1)', waitsBecause);
+  }
+
+  function beginWith(source: string, waitsBecause: string): void {
     analyst.model.receive(runOpened());
     analyst.model.receive(stepOpened(2));
-    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(operated(3, insertCell('cell-1', source)));
     analyst.model.receive(cellOpened({ waits_because: waitsBecause }));
+  }
+
+  /** Opens a view of the notebook; returns its document. */
+  function openNotebook(): NotebookModel {
+    const model = new NotebookModel();
+    const panel = { content: { model } } as unknown as NotebookPanel;
+    analyst.panel = path => (path === PATH ? panel : null);
+    return model;
+  }
+
+  /** The person turns to another notebook. */
+  async function look(path: string): Promise<void> {
+    analyst.currentPath = path;
+    await act(async () => analyst.currentChanged.emit());
+    await settle();
+  }
+
+  function waitingText(): string {
+    return host.querySelector('.jp-dm-Approval .jp-dm-Code')!.textContent!;
+  }
+
+  /** Writes into the field of a cell or a question that waits. */
+  async function rewrite(text: string): Promise<void> {
+    const field = host.querySelector(
+      '.jp-dm-Approval textarea, .jp-dm-Waiting-input'
+    )!;
+    await act(async () => {
+      const { set } = Object.getOwnPropertyDescriptor(
+        HTMLTextAreaElement.prototype,
+        'value'
+      )!;
+      set!.call(field, text);
+      field.dispatchEvent(new Event('input', { bubbles: true }));
+    });
   }
 
   it('says in one sentence what is safe, and the layers behind a click', async () => {
@@ -817,6 +858,68 @@ describe('PanelView', () => {
     none('dm-which-data');
   });
 
+  it('asks back in the notebook of the question only', async () => {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    let answer = (_: IMeaning) => undefined as void;
+    Object.assign(analyst.rest, {
+      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
+    });
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    await look('work/other.ipynb');
+    await type('Another question');
+    answer({ files: [], variables: [], unclear: [unclear] });
+    await settle();
+    none('dm-which-data');
+    await look(PATH);
+    await click('dm-candidate');
+    expect(analyst.said).toMatchObject([
+      ['ask', PATH, { text: 'Sum of sales.csv now' }]
+    ]);
+    expect(analyst.drafts.get('work/other.ipynb').text).toBe(
+      'Another question'
+    );
+  });
+
+  it('sends in one notebook while another’s question waits for its kernel', async () => {
+    const { ask } = analyst;
+    analyst.ask = () => new Promise(() => undefined);
+    await show();
+    await type('How many?');
+    await press('Enter');
+    await type('And?');
+    expect((one('dm-send') as HTMLButtonElement).disabled).toBe(true);
+    analyst.ask = ask;
+    await look('work/other.ipynb');
+    await type('How much?');
+    await press('Enter');
+    expect(analyst.said).toMatchObject([
+      ['ask', 'work/other.ipynb', { text: 'How much?' }]
+    ]);
+  });
+
+  it('shows a model of the settings that the server does not list, and what goes to it', async () => {
+    analyst.choices.model = 'far-mini';
+    await show();
+    const picker = one('dm-model') as HTMLSelectElement;
+    expect(picker.value).toBe('far-mini');
+    expect([...picker.options].map(option => option.text)).toEqual([
+      'Small',
+      'Far',
+      'far-mini'
+    ]);
+    expect(one('dm-leaving').textContent).toContain('Goes to far-mini');
+    analyst.choices.model = 'far';
+    await settle();
+    expect(picker.options).toHaveLength(2);
+  });
+
   it('makes a notebook beside the file that a question names', async () => {
     analyst.currentPath = '';
     analyst.meaning = { files: ['data/far.csv'], variables: [], unclear: [] };
@@ -894,6 +997,20 @@ describe('PanelView', () => {
     none('dm-completion');
     expect(one('dm-file-chip').textContent).toContain('work/sales.csv');
     expect(analyst.drafts.get(PATH).text).toBe('Sum up sales.csv ');
+  });
+
+  it('completes no file that what was typed since does not fit', async () => {
+    await show();
+    await type('Sum up @');
+    await act(async () => {
+      await new Promise(resolve => setTimeout(resolve, 150));
+    });
+    expect(one('dm-completion').textContent).toContain('sales.csv');
+    Object.assign(analyst.rest, { files: () => new Promise(() => undefined) });
+    await type('Sum up @other');
+    none('dm-completion');
+    await press('Enter');
+    expect(analyst.drafts.get(PATH).files).toEqual([]);
   });
 
   it('folds what the model thought', async () => {
@@ -1176,7 +1293,7 @@ describe('PanelView', () => {
     await click('dm-edit');
     await click('dm-approve');
     expect(analyst.said).toEqual([
-      ['decide', RUN, 'cell-1', 'approve', undefined],
+      ['decide', RUN, 'cell-1', 'approve', 'print(1)'],
       ['decide', RUN, 'cell-1', 'skip'],
       ['decide', RUN, 'cell-1', 'approve', 'print(1)']
     ]);
@@ -1192,6 +1309,83 @@ describe('PanelView', () => {
     expect(one('dm-step').querySelector('.jp-dm-Code')?.textContent).toContain(
       source
     );
+  });
+
+  it('shows a waiting cell as it is in the notebook, and runs what it shows', async () => {
+    const model = openNotebook();
+    begin('it writes a file');
+    await show();
+    expect(waitingText()).toContain('print(1)');
+    none('dm-changed-in-notebook');
+    applyOperation(insertCell('cell-1'), model);
+    const cell = model.sharedModel.cells[model.sharedModel.cells.length - 1];
+    await act(async () => cell.setSource('remove("all")'));
+    await settle();
+    expect(waitingText()).toContain('remove("all")');
+    expect(waitingText()).not.toContain('print(1)');
+    expect(one('dm-changed-in-notebook').textContent).toContain(
+      'as you changed it in the notebook'
+    );
+    await click('dm-approve');
+    expect(analyst.said).toEqual([
+      ['decide', RUN, 'cell-1', 'approve', 'remove("all")']
+    ]);
+  });
+
+  it('shows the signs of a waiting cell that hide or turn the writing around', async () => {
+    const hidden = 'x = "a\u202e\u2066# b\u2069"\u200b\u3164';
+    beginWith(`${hidden}\n\tprint("\u2714\ufe0f")`, 'it prints');
+    await show();
+    expect(waitingText()).toContain(
+      'x = "a\\u{202e}\\u{2066}# b\\u{2069}"\\u{200b}\\u{3164}\n\tprint("\u2714\ufe0f")'
+    );
+  });
+
+  it('keeps what the person changes in a waiting cell while they look elsewhere', async () => {
+    begin('it writes a file');
+    await show();
+    await click('dm-edit');
+    await rewrite('print("mine")');
+    await look('work/other.ipynb');
+    none('dm-approve');
+    await look(PATH);
+    expect(one('dm-approve').textContent).toBe('Run the edited cell');
+    await click('dm-approve');
+    expect(analyst.said).toEqual([
+      ['decide', RUN, 'cell-1', 'approve', 'print("mine")']
+    ]);
+    await click('dm-edit');
+    await look('work/other.ipynb');
+    await look(PATH);
+    expect(one('dm-approve').textContent).toBe('Run');
+  });
+
+  it('unfolds a step that the person has folded, once it waits for them', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    await unfold(0);
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    await click('dm-skip');
+    expect(analyst.said).toEqual([['decide', RUN, 'cell-1', 'skip']]);
+  });
+
+  it('unfolds a run that the person has folded, once it waits for them', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    const fold = host.querySelector<HTMLElement>('.jp-dm-StepCount')!;
+    await act(async () => fold.click());
+    none('dm-step');
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    one('dm-approve');
+    analyst.model.receive(CELL_APPROVED);
+    await settle();
+    none('dm-step');
   });
 
   it.each([
@@ -1407,17 +1601,16 @@ describe('PanelView', () => {
       none('dm-waiting');
     });
 
-    it('changes a question in its place', async () => {
+    it('changes a question in its place, also after a look elsewhere', async () => {
       await queueUp('first');
       await click('dm-waiting-edit');
+      await rewrite('better');
+      await look('work/other.ipynb');
+      none('dm-waiting-input');
+      await look(PATH);
       const field = one('dm-waiting-input') as HTMLTextAreaElement;
+      expect(field.value).toBe('better');
       await act(async () => {
-        const { set } = Object.getOwnPropertyDescriptor(
-          HTMLTextAreaElement.prototype,
-          'value'
-        )!;
-        set!.call(field, 'better');
-        field.dispatchEvent(new Event('input', { bubbles: true }));
         field.dispatchEvent(
           new KeyboardEvent('keydown', { key: 'Enter', bubbles: true })
         );

@@ -15,13 +15,13 @@ import {
   anchors,
   cursorOf,
   kernelOf,
-  liveSource,
   notebookView,
   placeOf
 } from '../notebook/cells';
 import { Choices, approvalOf, tellWithheld } from './choices';
 import { ChannelClient } from '../channel/client';
 import { saveAlone } from '../notebook/disk';
+import { kernelSettled } from '../notebook/kernelstart';
 import { Drafts, questionOf } from './draft';
 import { LostQuestions } from './lostquestions';
 import { AnalystModel } from './model';
@@ -264,18 +264,8 @@ export class Analyst implements IAnalyst {
     decision: Decision,
     source?: string
   ): void {
-    const run = this.model.run(runId);
-    const panel = this.panel(this.model.pathOf(runId) ?? '');
-    // The person may have changed the waiting cell in the notebook itself.
-    const live = source ?? liveSource(panel, cellId);
-    const isChanged = live !== null && live !== run?.sources[cellId];
-    this._client.send({
-      kind: 'decide',
-      run_id: runId,
-      cell_id: cellId,
-      decision,
-      source: decision === 'approve' && isChanged ? live : null
-    });
+    const word = { run_id: runId, cell_id: cellId, decision };
+    this._client.send({ kind: 'decide', ...word, source: source ?? null });
   }
 
   decideFiles(runId: string, cellId: string, allows: boolean): void {
@@ -333,8 +323,11 @@ export class Analyst implements IAnalyst {
     this._cursors.set(ask.request_id, question.cursor ?? cursorOf(panel));
     this.model.asked(ask);
     // The server runs cells in the session that the notebook has by now.
-    await panel.context.ready;
-    await panel.sessionContext.ready;
+    await kernelSettled(panel);
+    if (panel.isDisposed) {
+      this.model.settle(ask.notebook_path);
+      return false;
+    }
     return this._send(ask);
   }
 

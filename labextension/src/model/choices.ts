@@ -128,8 +128,10 @@ export class Choices {
   follow(settings: ISettingRegistry.ISettings): void {
     this._settings = settings;
     const read = () => {
-      this._approval = settings.get('approval').composite as Approval;
-      this._model = settings.get('model').composite as string;
+      this._readPickers(
+        settings.get('approval').composite as Approval,
+        settings.get('model').composite as string
+      );
       this._sampling = {
         dialect: settings.get('dialect').composite as string,
         turn_tokens: settings.get('turnTokens').composite as number,
@@ -147,9 +149,23 @@ export class Choices {
     read();
   }
 
+  /** A picker keeps what the person chose in it until its own setting is another one. */
+  private _readPickers(approval: Approval, model: string): void {
+    const last = this._lastRead;
+    if (approval !== last.approval) {
+      this._approval = approval;
+    }
+    if (model !== last.model) {
+      this._model = model;
+    }
+    this._lastRead = { approval, model };
+  }
+
   private _approval: Approval = 'risky';
   private readonly _ownKernels = new Map<string, Approval>();
   private _model = '';
+  /** The settings of the pickers, with the defaults until they are read. */
+  private _lastRead = { approval: this._approval, model: this._model };
   private _sampling: Choices['sampling'] = {
     dialect: 'auto',
     turn_tokens: 0,

@@ -1,5 +1,5 @@
 /**
- * What the person is writing, one draft for each notebook.
+ * What the person is writing: a question for each notebook, and the text of what waits.
  */
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -68,7 +68,22 @@ export class Drafts {
     this._changed.emit(path);
   }
 
+  /** The text that a cell or a question that waits is being given; `null` where it is left as is. */
+  kept(id: string): string | null {
+    return this._kept.get(id) ?? null;
+  }
+
+  /** Changes that; nobody else follows it. */
+  keep(id: string, text: string | null): void {
+    if (text === null) {
+      this._kept.delete(id);
+    } else {
+      this._kept.set(id, text);
+    }
+  }
+
   private _drafts = new Map<string, IDraft>();
+  private _kept = new Map<string, string>();
   private _changed = new Signal<this, string>(this);
 }
 

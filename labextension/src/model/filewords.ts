@@ -20,10 +20,13 @@ const TEXTS: readonly string[] = ['.json', '.jsonl', '.txt', '.log', '.md'];
 
 /** A path in which no sign turns the writing around, breaks the line or hides. */
 export function shownPath(path: string): string {
-  return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, sign => {
-    const code = sign.codePointAt(0) ?? 0;
-    return `\\u{${code.toString(16)}}`;
-  });
+  return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
+}
+
+/** A sign by its number. */
+export function escaped(sign: string): string {
+  const code = sign.codePointAt(0) ?? 0;
+  return `\\u{${code.toString(16)}}`;
 }
 
 /** The files, what is lost first, then what is special, then plain new ones. */

@@ -84,8 +84,8 @@ export interface IAnalyst {
   /**
    * Says whether a cell that waits shall run.
    *
-   * @param source The cell's text as the person changed it here; without one, the text that the
-   * cell has in the notebook.
+   * @param source The text that the person was shown and that is to run; none for a cell that is
+   * left out.
    */
   decide(
     runId: string,

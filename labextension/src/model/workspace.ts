@@ -10,6 +10,8 @@ import type { Kernel } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
+import { kernelSettled } from '../notebook/kernelstart';
+
 /** Name of the kernelspec whose kernels are restricted. */
 export const RESTRICTED_KERNEL = 'dm-sandbox';
 
@@ -91,8 +93,7 @@ export class Workspace {
     if (!(widget instanceof NotebookPanel)) {
       return null;
     }
-    await widget.context.ready;
-    await widget.sessionContext.ready;
+    await kernelSettled(widget);
     return widget;
   }
 }

@@ -43,7 +43,10 @@ export function mentionAt(text: string, caret: number): IMention | null {
   return match ? { start: caret - match[1].length - 1, query: match[1] } : null;
 }
 
-/** Returns what the query fits: the files that the server found for it, then the variables. */
+/**
+ * Returns what fits the query: the files that the server found for it, or for the query before,
+ * then the variables.
+ */
 export function candidatesFor(
   files: readonly string[],
   variables: readonly IVariable[],
@@ -58,9 +61,21 @@ export function candidatesFor(
     .sort((a, b) => Math.min(place(a), 1) - Math.min(place(b), 1));
   const most = Math.max(FEWEST_FILES, LONGEST_LIST - fitting.length);
   return [
-    ...files.slice(0, most).map(path => fileCandidate(path, near)),
+    ...files
+      .filter(path => hasInOrder(path.toLowerCase(), wanted))
+      .slice(0, most)
+      .map(path => fileCandidate(path, near)),
     ...fitting
   ].slice(0, LONGEST_LIST);
+}
+
+/** Whether a text has these letters in their order, as the server's search goes by. */
+function hasInOrder(text: string, letters: string): boolean {
+  let place = 0;
+  return [...letters].every(letter => {
+    place = text.indexOf(letter, place) + 1;
+    return place > 0;
+  });
 }
 
 function fileCandidate(path: string, near: string): ICandidate {

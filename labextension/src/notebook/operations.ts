@@ -54,7 +54,7 @@ export function applyOperation(
   }
   const cell = ownCell(notebook, operation.cell_id);
   if (cell && operation.op === 'set_source') {
-    cell.sharedModel.setSource(operation.source);
+    setSource(operation.source, cell);
   } else if (cell && isCodeCellModel(cell)) {
     changeOutcome(operation, cell);
   }
@@ -76,6 +76,13 @@ function changeOutcome(operation: Operation, cell: ICodeCellModel): void {
       return;
     case 'set_execution':
       setExecution(operation, cell);
+  }
+}
+
+/** Leaves a cell that has the text already as it is: the caret in it would move. */
+function setSource(source: string, cell: ICellModel): void {
+  if (cell.sharedModel.getSource() !== source) {
+    cell.sharedModel.setSource(source);
   }
 }
 

@@ -1,8 +1,8 @@
-import { useId, useLayoutEffect, useRef, useState } from 'react';
+import { useCallback, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
 import { liveSource } from '../notebook/cells';
-import { usePanel } from './context';
+import { usePanel, useSignal } from './context';
 import { FileList } from './filechanges';
 import { countWords } from '../model/filewords';
 import { Code } from './markdown';
@@ -21,19 +21,20 @@ export function Approval(props: {
 }): ReactElement {
   const { analyst, trans } = usePanel();
   const { because, cellId, focusAfter, language, runId, source } = props;
-  const [edited, setEdited] = useState<string | null>(null);
+  const { drafts } = analyst;
+  const key = `${runId} ${cellId}`;
+  const [edited, setEdited] = useState(() => drafts.kept(key));
+  const live = useLiveSource(runId, cellId) ?? source;
   const reasonId = useId();
   const isEditing = edited !== null;
   const group = useRef<HTMLDivElement>(null);
   useFocusPassedOn(group, focusAfter);
 
-  const edit = () => {
-    const panel = analyst.panel(analyst.model.pathOf(runId) ?? '');
-    setEdited(liveSource(panel, cellId) ?? source);
+  const edit = (text: string | null) => {
+    drafts.keep(key, text);
+    setEdited(text);
   };
   const reason = asSentence(because).replace(/\.?$/, '.');
-  const approve = () =>
-    analyst.decide(runId, cellId, 'approve', edited ?? undefined);
 
   return (
     <div
@@ -44,16 +45,24 @@ export function Approval(props: {
     >
       <p id={reasonId}>{trans.__('Run this cell? %1', reason)}</p>
       {edited === null ? (
-        <Code source={source} language={language} />
+        <Code source={live} language={language} />
       ) : (
-        <CellEditor text={edited} onEdit={setEdited} />
+        <CellEditor text={edited} onEdit={edit} />
+      )}
+      {!isEditing && live !== source && (
+        <p data-testid="dm-changed-in-notebook">
+          {trans.__('This is the cell as you changed it in the notebook.')}
+        </p>
       )}
       <div className="jp-dm-Buttons">
         <button
           type="button"
           className="jp-dm-Button jp-mod-accept"
           data-testid="dm-approve"
-          onClick={approve}
+          // What was shown runs, whatever the notebook has by then.
+          onClick={() =>
+            analyst.decide(runId, cellId, 'approve', edited ?? live)
+          }
         >
           {isEditing ? trans.__('Run the edited cell') : trans.__('Run')}
         </button>
@@ -61,7 +70,7 @@ export function Approval(props: {
           type="button"
           className="jp-dm-Button"
           data-testid="dm-edit"
-          onClick={() => (isEditing ? setEdited(null) : edit())}
+          onClick={() => edit(isEditing ? null : live)}
         >
           {isEditing ? trans.__('Leave as it was') : trans.__('Edit')}
         </button>
@@ -75,6 +84,23 @@ export function Approval(props: {
         </button>
       </div>
     </div>
+  );
+}
+
+/** Returns the text that a cell has in the open notebook now; `null` where it is not there. */
+function useLiveSource(runId: string, cellId: string): string | null {
+  const { analyst } = usePanel();
+  const { currentChanged, model } = analyst;
+  const panel = useSignal(
+    currentChanged,
+    useCallback(
+      () => analyst.panel(model.pathOf(runId) ?? ''),
+      [analyst, model, runId]
+    )
+  );
+  return useSignal(
+    panel?.content.model?.contentChanged ?? currentChanged,
+    useCallback(() => liveSource(panel, cellId), [panel, cellId])
   );
 }
 

@@ -1,5 +1,5 @@
 import { HTMLSelect, closeIcon, settingsIcon } from '@jupyterlab/ui-components';
-import { useCallback, useEffect, useState } from 'react';
+import { useCallback, useState } from 'react';
 import type { FormEvent, ReactElement, RefObject } from 'react';
 
 import { approvalOptions } from '../model/choices';
@@ -17,6 +17,12 @@ import { chosenModel } from './welcome';
 import { WhichData } from './whichdata';
 import type { IUnclear } from './whichdata';
 
+/** What must be made clear before a notebook's question is sent. */
+interface IFound {
+  readonly path: string;
+  readonly unclear: IUnclear;
+}
+
 /** Where the person writes, chooses, sends and stops. */
 export function Composer(props: {
   notebook: INotebookPicture;
@@ -32,8 +38,9 @@ export function Composer(props: {
   const { focusCount, isConnected, notebook, status } = props;
   const { path, refusal } = notebook;
   const { choices } = analyst;
-  const [found, setFound] = useState<IUnclear | null>(null);
-  const [isSending, setSending] = useState(false);
+  const [found, setFound] = useState<IFound | null>(null);
+  /** The notebooks whose question is on its way to the server. */
+  const [sending, setSending] = useState<readonly string[]>([]);
   const choice = useSignal(
     choices.changed,
     useCallback(() => choices.model, [choices])
@@ -51,17 +58,16 @@ export function Composer(props: {
   );
   // While a run works, the question waits in the queue.
   const mustWait = path !== '' && (isBusy || !!notebook.pending || !!running);
-  const isReady = mustWait || (isConnected && !isSending);
+  const isReady = mustWait || (isConnected && !sending.includes(path));
   const canSend = isReady && !lacksModel && draft.text.trim() !== '';
   const unclear =
-    found ??
+    (found?.path === path ? found.unclear : null) ??
     (refusal?.reason === 'data'
       ? { ...refusal, sentence: refusal.message, word: '' }
       : null);
-  useEffect(() => setFound(null), [path]);
 
   const settle = () => {
-    setFound(null);
+    setFound(one => (one?.path === path ? null : one));
     if (refusal) {
       analyst.model.settle(path);
     }
@@ -71,12 +77,15 @@ export function Composer(props: {
       return;
     }
     settle();
-    setSending(true);
+    setSending(paths => [...paths, path]);
     const place = { analyst, workspace, trans, path };
     try {
-      setFound(await sendDraft(place, question, withoutData));
+      const unclear = await sendDraft(place, question, withoutData);
+      if (unclear) {
+        setFound({ path, unclear });
+      }
     } finally {
-      setSending(false);
+      setSending(paths => paths.filter(one => one !== path));
     }
   };
   const send = () => sendThis(draft);
@@ -261,7 +270,10 @@ function Pickers(props: {
     choices.changed,
     useCallback(() => analyst.approvalIn(path), [analyst, path])
   );
-  const models = status?.models ?? [];
+  const chosen = chosenModel(status, model);
+  const listed = status?.models ?? [];
+  const isListed = !chosen || listed.some(one => one.name === chosen.name);
+  const models = isListed ? listed : [...listed, chosen];
   const modelName = (one: IModelInfo) =>
     one.is_present ? one.label : trans.__('%1 (not here yet)', one.label);
   return (
@@ -269,8 +281,8 @@ function Pickers(props: {
       <HTMLSelect
         data-testid="dm-model"
         aria-label={trans.__('Model')}
-        title={chosenModel(status, model)?.detail || trans.__('Model')}
-        value={model || status?.default_model || ''}
+        title={chosen?.detail || trans.__('Model')}
+        value={chosen?.name ?? ''}
         disabled={models.length === 0}
         onChange={event => {
           choices.model = event.target.value;

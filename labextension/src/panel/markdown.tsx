@@ -6,6 +6,7 @@ import type { ReactElement } from 'react';
 
 import { fenced } from '../notebook/cells';
 import { usePanel } from './context';
+import { escaped } from '../model/filewords';
 import { loadClicked } from '../model/remote';
 
 const MIME_TYPE = 'text/markdown';
@@ -73,6 +74,15 @@ export const Markdown = memo(function Markdown(props: {
   );
 });
 
+/** All but line ends, tabs, and whether the sign before is a text or a coloured picture. */
+const UNSEEN =
+  /(?![\n\r\t]|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
+
+/** Code in which no sign turns the writing around or hides: a person approves what they see. */
+function shownCode(source: string): string {
+  return source.replace(UNSEEN, escaped);
+}
+
 /** The text of a cell, coloured as the notebook colours it. */
 export function Code(props: {
   source: string;
@@ -88,7 +98,10 @@ export function Code(props: {
       // What scrolls must be reached with the keyboard.
       tabIndex={0}
     >
-      <Markdown source={fenced(source, language || 'python')} isVerbatim />
+      <Markdown
+        source={fenced(shownCode(source), language || 'python')}
+        isVerbatim
+      />
     </div>
   );
 }

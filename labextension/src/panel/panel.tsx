@@ -61,10 +61,12 @@ export class AnalystPanel extends ReactWidget {
   }
 
   /** Adds files to the next question. */
-  addFiles(paths: readonly string[]): void {
-    const { analyst } = this._context;
+  addFiles(
+    paths: readonly string[],
     // Without a notebook one is made beside them when the question is sent.
-    const target = analyst.currentPath;
+    target = this._context.analyst.currentPath
+  ): void {
+    const { analyst } = this._context;
     paths.forEach(path =>
       analyst.drafts.addFile(target, analyst.contents.localPath(path))
     );
@@ -119,7 +121,9 @@ export class AnalystPanel extends ReactWidget {
 
   private async _upload(files: readonly File[]): Promise<void> {
     const { analyst, trans, workspace } = this._context;
-    const folder = folderFor(analyst.currentPath, workspace);
+    // The person may look at another notebook before the last file is there.
+    const target = analyst.currentPath;
+    const folder = folderFor(target, workspace);
     const paths: string[] = [];
     for (const file of files) {
       try {
@@ -127,12 +131,12 @@ export class AnalystPanel extends ReactWidget {
       } catch (error) {
         const reason = (error as Error).message ?? String(error);
         analyst.model.notify(
-          analyst.currentPath,
+          target,
           trans.__('%1 was not uploaded: %2', file.name, reason)
         );
       }
     }
-    this.addFiles(paths);
+    this.addFiles(paths, target);
   }
 
   private _setState(part: Partial<IViewState>): void {

@@ -75,7 +75,7 @@ const Step = memo(function Step(props: IStepProps): ReactElement {
   const isCut = step.cutBytes > 0;
   const isLimit = isCut || LIMIT_STATUSES.includes(step.status);
   const isOpen =
-    choice ?? (step.status === 'thinking' || isLimit || waits(step));
+    waits(step) || (choice ?? (step.status === 'thinking' || isLimit));
   const unfold = () => setChoice(!isOpen);
   const title = stepTitle(step, source, outputs, props, trans);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;

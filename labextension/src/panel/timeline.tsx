@@ -169,7 +169,7 @@ function StepList(props: {
   if (run.steps.length === 0) {
     return null;
   }
-  const isOpen = choice ?? isLatest;
+  const isOpen = run.steps.some(waits) || (choice ?? isLatest);
   const Caret = isOpen ? caretDownIcon : caretRightIcon;
   return (
     <div>

@@ -132,8 +132,16 @@ function Question(props: IEntryProps): ReactElement {
 function Editor(props: IEntryProps): ReactElement {
   const { analyst, trans } = usePanel();
   const { onLeft, path, waiting } = props;
-  const [text, setText] = useState(waiting.question.text);
+  const { drafts } = analyst;
+  const [text, setText] = useState(
+    () => drafts.kept(waiting.id) ?? waiting.question.text
+  );
+  const change = (words: string) => {
+    drafts.keep(waiting.id, words);
+    setText(words);
+  };
   const end = (words: string | null) => {
+    drafts.keep(waiting.id, null);
     analyst.queue.endEdit(path, words);
     onLeft();
   };
@@ -157,7 +165,7 @@ function Editor(props: IEntryProps): ReactElement {
         aria-label={trans.__('Text of the question')}
         rows={2}
         value={text}
-        onChange={event => setText(event.target.value)}
+        onChange={event => change(event.target.value)}
         onKeyDown={onKeyDown}
       />
       <button

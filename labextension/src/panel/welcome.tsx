@@ -234,11 +234,24 @@ function OwnEndpoint(props: { name: string }): ReactElement | null {
   );
 }
 
-/** The model that the next question goes to. */
+/**
+ * The model that the next question goes to. One that the server does not list is another one at its
+ * endpoint, as far as the panel knows.
+ */
 export function chosenModel(
   status: IStatus | null,
   choice: string
 ): IModelInfo | null {
   const name = choice || status?.default_model;
-  return status?.models.find(model => model.name === name) ?? null;
+  if (!status || !name) {
+    return null;
+  }
+  const unlisted = { name, label: name, detail: '' };
+  return (
+    status.models.find(model => model.name === name) ?? {
+      ...unlisted,
+      is_local: false,
+      is_present: true
+    }
+  );
 }

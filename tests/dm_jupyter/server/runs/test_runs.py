@@ -282,7 +282,14 @@ async def test_a_cell_waits_for_the_person(server: JupyterServer, say, decision:
     expected = {"approve": ["as written\n"], "edit": ["as changed\n"], "skip": []}[decision]
     assert texts == expected
     assert closed["status"] == ("skipped" if decision == "skip" else "ok")
-    assert any(x["op"] == "delete_cell" for x in operations) == (decision == "skip")
+    # What ran is what the notebook shows; a cell that the person has rewritten is not removed.
+    of_cell = [x for x in operations if x.get("cell_id") == waiting["cell_id"]]
+    inserted, decided = of_cell[:2]
+    if decision == "skip":
+        assert (decided["op"], decided["if_source"]) == ("delete_cell", inserted["source"])
+    else:
+        changed = "print('as changed')" if decision == "edit" else inserted["source"]
+        assert (decided["op"], decided["source"]) == ("set_source", changed)
 
 
 async def test_what_the_answer_does_not_need_folds_and_the_run_can_be_undone(
