@@ -406,6 +406,39 @@ describe('NotebookSession', () => {
     expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
   });
 
+  it.each([
+    ['keeps', 'print(1)  # my work', 0],
+    ['gives up what a run wrote, not', 'print(2)', 1]
+  ])(
+    '%s the person’s edit of a run’s cell when it writes anew',
+    async (_, source, reverts) => {
+      attached(true);
+      send([
+        ...TO_THE_CELL,
+        operated(5, { op: 'set_source', cell_id: 'cell-1', source: 'print(2)' })
+      ]);
+      await pass(16);
+      attached(false);
+      context.model.sharedModel.cells[0].setSource(source);
+      context.model.dirty = true;
+      // The other tab has saved the cell as the run first wrote it.
+      file.version += 1;
+      file.cells = [
+        {
+          cell_type: 'code',
+          id: 'cell-1',
+          metadata: { dm_jupyter: { run: RUN } },
+          outputs: [],
+          source: 'print(1)'
+        }
+      ];
+      attached(true);
+      await pass(32);
+      expect(context.reverts).toBe(reverts);
+      expect(context.model.sharedModel.cells[0].getSource()).toBe(source);
+    }
+  );
+
   it('drops what waits when another tab takes over', async () => {
     attached(true);
     send(WITH_OUTPUT);

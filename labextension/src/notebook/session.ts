@@ -12,7 +12,12 @@ import type { NotebookContext } from './disk';
 import { nextFrame } from './frame';
 import type { Schedule } from './frame';
 import { applyOperation } from './operations';
-import type { IAttached, IFileWritten, RunMessage } from '../protocol.gen';
+import type {
+  IAttached,
+  IFileWritten,
+  Operation,
+  RunMessage
+} from '../protocol.gen';
 import { OperationQueue } from './queue';
 import type { IBatch } from './queue';
 import { FileReconciler } from './reconciler';
@@ -187,6 +192,9 @@ export class NotebookSession implements IDisposable {
       return;
     }
     this._received.set(message.run_id, message.seq);
+    if (message.kind === 'operated') {
+      this._remember(message.operation);
+    }
     if (ENDS.includes(message.kind)) {
       this._open.delete(message.run_id);
     } else {
@@ -201,6 +209,15 @@ export class NotebookSession implements IDisposable {
       operation: message.kind === 'operated' ? message.operation : null,
       isClosing: CLOSING.includes(message.kind)
     });
+  }
+
+  /** Keeps what runs write into cells, to tell it from what the person writes there. */
+  private _remember(operation: Operation): void {
+    if (operation.op === 'insert_cell' || operation.op === 'set_source') {
+      const { cell_id: cellId, source } = operation;
+      const sources = this._written.get(cellId) ?? new Set();
+      this._written.set(cellId, sources.add(source));
+    }
   }
 
   private _attach(): void {
@@ -266,7 +283,9 @@ export class NotebookSession implements IDisposable {
     if (!(await differsFromDisk(this._context, this._contents))) {
       return true;
     }
-    if (!(await isWhollyOnDisk(this._context, this._contents))) {
+    const isRuns = (cellId: string, source: string) =>
+      this._written.get(cellId)?.has(source) ?? false;
+    if (!(await isWhollyOnDisk(this._context, this._contents, isRuns))) {
       return false;
     }
     await this._context.revert();
@@ -369,4 +388,6 @@ export class NotebookSession implements IDisposable {
   /** The runs whose end has not been seen. */
   private _open = new Set<string>();
   private _saved: ReadonlyMap<string, number> = new Map();
+  /** Cell id to the sources that runs gave it. */
+  private readonly _written = new Map<string, Set<string>>();
 }
