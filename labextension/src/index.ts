@@ -21,6 +21,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Analyst } from './model/analyst';
 import { linkAnswers } from './panel/answernumbers';
 import { CommandIDs, addCommands } from './panel/commands';
+import { followConsoles } from './kernel/consoles';
 import { chooseKernel } from './kernel/kernelchoice';
 import { KernelStatus } from './kernel/kernelstatus';
 import { agreeToLinks } from './panel/linkchoice';
@@ -114,6 +115,9 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
       void agreeToLinks(refusal, analyst, trans);
     });
     analyst.followOwnCells(NotebookActions.executionScheduled);
+    if (labShell) {
+      followConsoles(labShell, kernelId => analyst.ranElsewhere(kernelId));
+    }
     void followSettings(settings, analyst, app);
     analyst.start();
     return analyst;

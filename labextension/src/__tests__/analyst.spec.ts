@@ -415,6 +415,15 @@ describe('Analyst', () => {
     ]);
   });
 
+  it('tells of what the person runs in the notebook’s kernel by other means', () => {
+    analyst.ranElsewhere('kernel-2');
+    expect(sent('own_cell')).toEqual([]);
+    analyst.ranElsewhere('kernel-1');
+    expect(sent('own_cell')).toEqual([
+      { kind: 'own_cell', notebook_path: PATH }
+    ]);
+  });
+
   it('says what may become of files, after a reconnection if need be', async () => {
     receive(runOpened());
     analyst.decideFiles(RUN, 'cell-1', true);

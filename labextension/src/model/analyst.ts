@@ -215,12 +215,13 @@ export class Analyst implements IAnalyst {
   /** Tells the server of the cells that the person runs: those write into the folder unasked. */
   followOwnCells(scheduled: ISignal<unknown, { notebook: Notebook }>): void {
     scheduled.connect((_, { notebook }) => {
-      const panel = this._tracker.find(one => one.content === notebook);
-      if (panel) {
-        const { localPath } = panel.context;
-        this._client.send({ kind: 'own_cell', notebook_path: localPath });
-      }
+      this._tellOwn(one => one.content === notebook);
     });
+  }
+
+  /** Tells the server of what the person runs in a notebook's kernel by other means. */
+  ranElsewhere(kernelId: string): void {
+    this._tellOwn(one => kernelOf(one) === kernelId);
   }
 
   get cellSelected(): ISignal<unknown, unknown> {
@@ -321,6 +322,14 @@ export class Analyst implements IAnalyst {
 
   async reopen(path: string, runId: string): Promise<void> {
     this.model.reopen(path, await this.rest.messages(runId));
+  }
+
+  private _tellOwn(isMeant: (panel: NotebookPanel) => boolean): void {
+    const panel = this._tracker.find(isMeant);
+    if (panel) {
+      const { localPath } = panel.context;
+      this._client.send({ kind: 'own_cell', notebook_path: localPath });
+    }
   }
 
   private async _askNow(path: string, question: IQuestion): Promise<boolean> {
