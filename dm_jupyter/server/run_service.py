@@ -15,8 +15,9 @@ from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.files.data_files import DataFiles
 from dm_jupyter.server.files.example_questions import first_questions
 from dm_jupyter.server.files.meaning import Meaning, meaning_of
-from dm_jupyter.server.history.journal import undo
+from dm_jupyter.server.history.journal import Journal, undo
 from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.models.model_setup import ModelSetup
@@ -198,6 +199,8 @@ class RunService:
                 self._tasks.spawn(self._rebuild(run_id, tab.send))
             case Undo(run_id=run_id):
                 self._undo(run_id, tab.send)
+            case Stop(run_id=run_id) if run_id not in self.runs:
+                self._kept(run_id, tab.send)
             case Stop() | Decide() | DecideFiles():
                 self.runs.steer(message)
             case OwnCell(notebook_path=path) if not self.runs.within(path):
@@ -246,13 +249,19 @@ class RunService:
 
         self._tasks.spawn(begin())
 
-    def _undo(self, run_id: str, send: Send) -> None:
+    def _kept(self, run_id: str, send: Send) -> tuple[Summary, Journal] | None:
+        """Return what is kept of a run; if that is nothing, tell the tab and return `None`."""
         try:
-            summary = self.history.summary(run_id)
-            journal = self.history.journal(run_id)
+            return self.history.summary(run_id), self.history.journal(run_id)
         except KeyError:
             send(Refused(run_id, "unknown", "this run is not kept any more"))
+            return None
+
+    def _undo(self, run_id: str, send: Send) -> None:
+        kept = self._kept(run_id, send)
+        if kept is None:
             return
+        summary, journal = kept
         if run_id in self.runs:
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return

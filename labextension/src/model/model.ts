@@ -17,7 +17,7 @@ import type {
   RunMessage,
   ServerMessage
 } from '../protocol.gen';
-import { reduceRun } from './reduce';
+import { lost, reduceRun } from './reduce';
 import type { IRunSummary } from '../channel/rest';
 
 const NOTICES_KEPT = 3;
@@ -126,6 +126,11 @@ export class AnalystModel {
     this._changeRun(runId, run =>
       run.state === 'running' ? { ...run, isStopping: true } : run
     );
+  }
+
+  /** The server does not have the run: nothing more comes of it. */
+  lose(runId: string): void {
+    this._changeRun(runId, run => (run.state === 'running' ? lost(run) : run));
   }
 
   /** Returns the runs that the person wants to end and that have not ended yet. */
@@ -284,7 +289,10 @@ export class AnalystModel {
     }
     // What is asked of a run that has ended (to undo it, say) goes by the run's id.
     const path = this._paths.get(message.request_id);
-    if (path !== undefined) {
+    const isRunning = this.run(message.request_id)?.state === 'running';
+    if (isRunning && message.reason === 'unknown') {
+      this.lose(message.request_id);
+    } else if (path !== undefined) {
       this.notify(path, message.message);
     }
   }

@@ -5,7 +5,7 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { ICell, INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
-import { JSONExt, PromiseDelegate } from '@lumino/coreutils';
+import { JSONExt } from '@lumino/coreutils';
 import type { JSONArray } from '@lumino/coreutils';
 
 import { MARK } from './operations';
@@ -75,22 +75,23 @@ function personsCells(notebook: INotebookContent): JSONArray {
     );
 }
 
+/** The documents that save one save after the other. */
+const queued = new WeakSet<NotebookContext>();
+
 /**
- * Saves the document; a save that the person asks for meanwhile follows it. Two saves at once make
- * the document ask whether to overwrite the file, because the second finds on disk what the first
- * has just written (`Context` of JupyterLab 4.6, and none of its versions queues saves).
+ * Saves the document after all saves that were asked for before; those that the person asks for
+ * from now on queue as well. Two saves at once make the document ask whether to overwrite the file,
+ * because the second finds on disk what the first has just written (`Context` of JupyterLab 4.6,
+ * and none of its versions queues saves).
  */
 export async function saveAlone(context: NotebookContext): Promise<void> {
-  const save = context.save.bind(context);
-  const ended = new PromiseDelegate<void>();
-  context.save = () => ended.promise.then(save);
-  try {
-    await save();
-  } finally {
-    // Uncovers the method of the context's class.
-    delete (context as Partial<NotebookContext>).save;
-    ended.resolve();
+  if (!queued.has(context)) {
+    queued.add(context);
+    const save = context.save.bind(context);
+    let last: Promise<void> = Promise.resolve();
+    context.save = () => (last = last.catch(() => undefined).then(save));
   }
+  await context.save();
 }
 
 /**
