@@ -67,7 +67,7 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     labShell: ILabShell | null
   ): IAnalyst => {
     const trans = (translator ?? nullTranslator).load('dm_jupyter');
-    const analyst = new Analyst(tracker, app.serviceManager);
+    const analyst = new Analyst(tracker, app.serviceManager, trans);
     const workspace = new Workspace(documents, browser);
     const panel = new AnalystPanel({
       analyst,

@@ -5,6 +5,7 @@ import type {
 } from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
 import type { ServiceManager } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { Analyst } from '../model/analyst';
@@ -74,13 +75,15 @@ describe('Analyst', () => {
       disposed: new Signal({})
     });
     panel = openPanel(context);
-    analyst = new Analyst(trackerOf(panel), {
+    const services = {
       contents: file.contents,
       serverSettings: ServerConnection.makeSettings({
         WebSocket: FakeSocket as unknown as typeof WebSocket,
         fetch: async () => new Response('{"runs": []}', { status: 200 })
       })
-    } as unknown as ServiceManager.IManager);
+    } as unknown as ServiceManager.IManager;
+    const trans = nullTranslator.load('dm_jupyter');
+    analyst = new Analyst(trackerOf(panel), services, trans);
     await Promise.resolve();
     analyst.start();
     lastSocket().onopen?.();

@@ -7,6 +7,7 @@ import type {
   NotebookPanel
 } from '@jupyterlab/notebook';
 import type { Contents, ServiceManager } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -50,7 +51,8 @@ export interface IRefusedAsk {
 export class Analyst implements IAnalyst {
   constructor(
     private readonly _tracker: INotebookTracker,
-    services: ServiceManager.IManager
+    services: ServiceManager.IManager,
+    private readonly _trans: TranslationBundle
   ) {
     const { serverSettings } = services;
     this.contents = services.contents;
@@ -461,9 +463,10 @@ export class Analyst implements IAnalyst {
       kind: 'refused',
       request_id,
       reason: 'unknown',
-      message:
-        `the connection broke while “${question}” was on its way: ` +
-        'send it again if no run answers it',
+      message: this._trans.__(
+        'the connection broke while “%1” was on its way: send it again if no run answers it',
+        question
+      ),
       files: [],
       candidates: []
     });

@@ -97,13 +97,14 @@ export class AnalystModel {
 
   /** A question is on its way. */
   asked(ask: IAsk): void {
-    const part = { pending: ask, preparing: '', refusal: null };
-    this._update(ask.notebook_path, part);
+    const part = { pending: ask, preparing: '', stopPreparing: null };
+    this._update(ask.notebook_path, { ...part, refusal: null });
   }
 
-  /** A question waits for its kernel; the line says how far that is. */
-  preparing(ask: IAsk, line: string): void {
-    this._update(ask.notebook_path, { pending: ask, preparing: line });
+  /** A question waits for its kernel; the line says how far that is, and `stop` ends it. */
+  preparing(ask: IAsk, line: string, stop: () => void): void {
+    const part = { pending: ask, preparing: line, stopPreparing: stop };
+    this._update(ask.notebook_path, part);
   }
 
   /** Returns the question that a request asked, while it is unanswered. */
@@ -118,7 +119,7 @@ export class AnalystModel {
 
   /** The person has seen why a question was refused, or it can't be sent. */
   settle(path: string): void {
-    this._update(path, { pending: null, refusal: null });
+    this._update(path, { pending: null, stopPreparing: null, refusal: null });
   }
 
   /** The person wants the run to end; shown at once, before the server knows. */
