@@ -27,7 +27,8 @@ interface IRanCell {
  *
  * @param onProgress Called with a line before each cell.
  * @param signal Ends it: the new kernel ends with the cell that it runs.
- * @throws Error where a cell failed, it was ended or no kernel came; the notebook has its own kernel then.
+ * @throws Error where a cell failed, it was ended or no kernel came; the notebook has its own kernel
+ *   then.
  */
 export async function restartRestricted(
   panel: NotebookPanel,
@@ -56,9 +57,9 @@ export async function restartRestricted(
     await sessionContext.changeKernel({ id: kernel.id });
     return ran.length - cells.length;
   } catch (error) {
+    await kernel.shutdown().catch(() => undefined);
     // What a cell says whose kernel was ended is not what went wrong.
     checkStopped(signal, trans);
-    await kernel.shutdown().catch(() => undefined);
     throw error;
   } finally {
     kernel.dispose();
