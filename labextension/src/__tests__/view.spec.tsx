@@ -573,7 +573,7 @@ describe('PanelView', () => {
       download: { ...DOWNLOAD, done_bytes: 840_000_000 }
     };
     const pass = async (test: () => boolean) => {
-      while (!test()) {
+      for (let count = 0; count < 100 && !test(); count += 1) {
         await settle();
       }
     };
@@ -1235,6 +1235,7 @@ describe('PanelView', () => {
     Object.assign(globalThis, { ResizeObserver: Observer });
     begin();
     await show();
+    Object.assign(globalThis, { ResizeObserver: before });
     const frame = host.querySelector('.jp-dm-Scroller') as HTMLElement;
     const grow = (height: number) => {
       Object.defineProperty(frame, 'scrollHeight', {
@@ -1256,7 +1257,6 @@ describe('PanelView', () => {
     await unfold(0);
     grow(1400);
     expect(frame.scrollTop).toBe(900);
-    Object.assign(globalThis, { ResizeObserver: before });
   });
 
   it('stops what is done before a question is sent', async () => {
