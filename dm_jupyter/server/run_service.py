@@ -199,10 +199,8 @@ class RunService:
                 self._tasks.spawn(self._rebuild(run_id, tab.send))
             case Undo(run_id=run_id):
                 self._undo(run_id, tab.send)
-            case Stop(run_id=run_id) if run_id not in self.runs:
-                self._kept(run_id, tab.send)
             case Stop() | Decide() | DecideFiles():
-                self.runs.steer(message)
+                self._steer(message, tab.send)
             case OwnCell(notebook_path=path) if not self.runs.within(path):
                 self._tasks.spawn(self.kernels.directory.open_gate(path))
             case _:
@@ -248,6 +246,12 @@ class RunService:
                 send(_refused(ask, refusal))
 
         self._tasks.spawn(begin())
+
+    def _steer(self, message: Stop | Decide | DecideFiles, send: Send) -> None:
+        if isinstance(message, Stop) and message.run_id not in self.runs:
+            self._kept(message.run_id, send)
+        else:
+            self.runs.steer(message)
 
     def _kept(self, run_id: str, send: Send) -> tuple[Summary, Journal] | None:
         """Return what is kept of a run; if that is nothing, tell the tab and return `None`."""
