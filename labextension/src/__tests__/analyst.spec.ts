@@ -458,6 +458,17 @@ describe('Analyst', () => {
     await Promise.resolve();
   }
 
+  it('closes a run that the server does not have after a break', async () => {
+    await reconnect();
+    receive(runOpened());
+    const response = new Response('{}', { status: 404 });
+    const gone = await ServerConnection.ResponseError.create(response);
+    jest.spyOn(analyst.rest, 'messages').mockRejectedValue(gone);
+    await reconnect([RUN]);
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect(analyst.model.run(RUN)?.state).toBe('failed');
+  });
+
   it('puts a question back that got lost with the connection', async () => {
     await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] });
     await reconnect();
