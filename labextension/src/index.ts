@@ -25,6 +25,7 @@ import { followConsoles } from './kernel/consoles';
 import { chooseKernel } from './kernel/kernelchoice';
 import { KernelStatus } from './kernel/kernelstatus';
 import { agreeToLinks } from './panel/linkchoice';
+import { kernelOf } from './notebook/cells';
 import { cutLongText } from './notebook/longtext';
 import { AnalystPanel, PANEL_ID } from './panel/panel';
 import { loadFromNotebooks, quiet, stopLookingUpHosts } from './model/remote';
@@ -114,9 +115,13 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     analyst.linkRefused.connect((_, refusal) => {
       void agreeToLinks(refusal, analyst, trans);
     });
-    analyst.followOwnCells(NotebookActions.executionScheduled);
+    NotebookActions.executionScheduled.connect((_, { notebook }) =>
+      analyst.ranOwn(({ content }) => content === notebook)
+    );
     if (labShell) {
-      followConsoles(labShell, kernelId => analyst.ranElsewhere(kernelId));
+      followConsoles(labShell, kernelId =>
+        analyst.ranOwn(panel => kernelOf(panel) === kernelId)
+      );
     }
     void followSettings(settings, analyst, app);
     analyst.start();

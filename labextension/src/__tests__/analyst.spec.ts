@@ -406,22 +406,11 @@ describe('Analyst', () => {
     expect(await analyst.askWanted(PATH)).toBe(false);
   });
 
-  it('tells of each cell that the person runs, and of no other notebook’s', () => {
-    const scheduled = new Signal<object, { notebook: Notebook }>({});
-    analyst.followOwnCells(scheduled);
+  it('tells of what the person runs in the notebook, and of no other notebook’s', () => {
+    analyst.ranOwn(({ content }) => content === ({} as Notebook));
+    expect(sent('own_cell')).toEqual([]);
     const { content } = analyst.panel(PATH)!;
-    scheduled.emit({ notebook: {} as Notebook });
-    expect(sent('own_cell')).toEqual([]);
-    scheduled.emit({ notebook: content });
-    expect(sent('own_cell')).toEqual([
-      { kind: 'own_cell', notebook_path: PATH }
-    ]);
-  });
-
-  it('tells of what the person runs in the notebook’s kernel by other means', () => {
-    analyst.ranElsewhere('kernel-2');
-    expect(sent('own_cell')).toEqual([]);
-    analyst.ranElsewhere('kernel-1');
+    analyst.ranOwn(panel => panel.content === content);
     expect(sent('own_cell')).toEqual([
       { kind: 'own_cell', notebook_path: PATH }
     ]);

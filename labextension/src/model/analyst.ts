@@ -1,11 +1,7 @@
 /**
  * The analyst of this browser tab: the person's words to the server, and the server's to the model.
  */
-import type {
-  INotebookTracker,
-  Notebook,
-  NotebookPanel
-} from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents, ServiceManager } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
@@ -214,16 +210,13 @@ export class Analyst implements IAnalyst {
     });
   }
 
-  /** Tells the server of the cells that the person runs: those write into the folder unasked. */
-  followOwnCells(scheduled: ISignal<unknown, { notebook: Notebook }>): void {
-    scheduled.connect((_, { notebook }) => {
-      this._tellOwn(one => one.content === notebook);
-    });
-  }
-
-  /** Tells the server of what the person runs in a notebook's kernel by other means. */
-  ranElsewhere(kernelId: string): void {
-    this._tellOwn(one => kernelOf(one) === kernelId);
+  /** Tells the server that the person runs code of their own: it writes into the folder unasked. */
+  ranOwn(isMeant: (panel: NotebookPanel) => boolean): void {
+    const panel = this._tracker.find(isMeant);
+    if (panel) {
+      const { localPath } = panel.context;
+      this._client.send({ kind: 'own_cell', notebook_path: localPath });
+    }
   }
 
   get cellSelected(): ISignal<unknown, unknown> {
@@ -324,14 +317,6 @@ export class Analyst implements IAnalyst {
 
   async reopen(path: string, runId: string): Promise<void> {
     this.model.reopen(path, await this.rest.messages(runId));
-  }
-
-  private _tellOwn(isMeant: (panel: NotebookPanel) => boolean): void {
-    const panel = this._tracker.find(isMeant);
-    if (panel) {
-      const { localPath } = panel.context;
-      this._client.send({ kind: 'own_cell', notebook_path: localPath });
-    }
   }
 
   private async _askNow(path: string, question: IQuestion): Promise<boolean> {
