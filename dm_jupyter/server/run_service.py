@@ -15,8 +15,9 @@ from dm_jupyter.server.connection import Connection
 from dm_jupyter.server.files.data_files import DataFiles
 from dm_jupyter.server.files.example_questions import first_questions
 from dm_jupyter.server.files.meaning import Meaning, meaning_of
-from dm_jupyter.server.history.journal import undo
+from dm_jupyter.server.history.journal import Journal, undo
 from dm_jupyter.server.history.run_history import RunHistory
+from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.kernels.registry import KernelRegistry
 from dm_jupyter.server.models.model_pool import ModelPool
 from dm_jupyter.server.models.model_setup import ModelSetup
@@ -200,7 +201,7 @@ class RunService:
             case Undo(run_id=run_id):
                 self._undo(run_id, tab.send)
             case Stop() | Decide() | DecideFiles():
-                self.runs.steer(message)
+                self._steer(message, tab.send)
             case OwnCell(notebook_path=path) if not self.runs.within(path):
                 self._tasks.spawn(self.kernels.directory.open_gate(path))
             case _:
@@ -247,13 +248,25 @@ class RunService:
 
         self._tasks.spawn(begin())
 
-    def _undo(self, run_id: str, send: Send) -> None:
+    def _steer(self, message: Stop | Decide | DecideFiles, send: Send) -> None:
+        if isinstance(message, Stop) and message.run_id not in self.runs:
+            self._kept(message.run_id, send)
+        else:
+            self.runs.steer(message)
+
+    def _kept(self, run_id: str, send: Send) -> tuple[Summary, Journal] | None:
+        """Return what is kept of a run; if that is nothing, tell the tab and return `None`."""
         try:
-            summary = self.history.summary(run_id)
-            journal = self.history.journal(run_id)
+            return self.history.summary(run_id), self.history.journal(run_id)
         except KeyError:
             send(Refused(run_id, "unknown", _NOT_KEPT))
+            return None
+
+    def _undo(self, run_id: str, send: Send) -> None:
+        kept = self._kept(run_id, send)
+        if kept is None:
             return
+        summary, journal = kept
         if run_id in self.runs or self.history.is_active(run_id):
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return

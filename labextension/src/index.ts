@@ -21,9 +21,11 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { Analyst } from './model/analyst';
 import { linkAnswers } from './panel/answernumbers';
 import { CommandIDs, addCommands } from './panel/commands';
+import { followConsoles } from './kernel/consoles';
 import { chooseKernel } from './kernel/kernelchoice';
 import { KernelStatus } from './kernel/kernelstatus';
 import { agreeToLinks } from './panel/linkchoice';
+import { kernelOf } from './notebook/cells';
 import { cutLongText } from './notebook/longtext';
 import { AnalystPanel, PANEL_ID } from './panel/panel';
 import { loadFromNotebooks, quiet, stopLookingUpHosts } from './model/remote';
@@ -66,7 +68,7 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     labShell: ILabShell | null
   ): IAnalyst => {
     const trans = (translator ?? nullTranslator).load('dm_jupyter');
-    const analyst = new Analyst(tracker, app.serviceManager);
+    const analyst = new Analyst(tracker, app.serviceManager, trans);
     const workspace = new Workspace(documents, browser);
     const panel = new AnalystPanel({
       analyst,
@@ -113,7 +115,14 @@ const plugin: JupyterFrontEndPlugin<IAnalyst> = {
     analyst.linkRefused.connect((_, refusal) => {
       void agreeToLinks(refusal, analyst, trans);
     });
-    analyst.followOwnCells(NotebookActions.executionScheduled);
+    NotebookActions.executionScheduled.connect((_, { notebook }) =>
+      analyst.ranOwn(({ content }) => content === notebook)
+    );
+    if (labShell) {
+      followConsoles(labShell, kernelId =>
+        analyst.ranOwn(panel => kernelOf(panel) === kernelId)
+      );
+    }
     void followSettings(settings, analyst, app);
     analyst.start();
     return analyst;

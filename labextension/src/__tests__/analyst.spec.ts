@@ -5,6 +5,7 @@ import type {
 } from '@jupyterlab/notebook';
 import { ServerConnection } from '@jupyterlab/services';
 import type { ServiceManager } from '@jupyterlab/services';
+import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 
 import { Analyst } from '../model/analyst';
@@ -76,13 +77,15 @@ describe('Analyst', () => {
       disposed: new Signal({})
     });
     panel = openPanel(context);
-    analyst = new Analyst(trackerOf(panel), {
+    const services = {
       contents: file.contents,
       serverSettings: ServerConnection.makeSettings({
         WebSocket: FakeSocket as unknown as typeof WebSocket,
         fetch: async () => new Response('{"runs": []}', { status: 200 })
       })
-    } as unknown as ServiceManager.IManager);
+    } as unknown as ServiceManager.IManager;
+    const trans = nullTranslator.load('dm_jupyter');
+    analyst = new Analyst(trackerOf(panel), services, trans);
     await Promise.resolve();
     analyst.start();
     lastSocket().onopen?.();
@@ -418,13 +421,11 @@ describe('Analyst', () => {
     expect(await analyst.askWanted(PATH)).toBe(false);
   });
 
-  it('tells of each cell that the person runs, and of no other notebook’s', () => {
-    const scheduled = new Signal<object, { notebook: Notebook }>({});
-    analyst.followOwnCells(scheduled);
-    const { content } = analyst.panel(PATH)!;
-    scheduled.emit({ notebook: {} as Notebook });
+  it('tells of what the person runs in the notebook, and of no other notebook’s', () => {
+    analyst.ranOwn(({ content }) => content === ({} as Notebook));
     expect(sent('own_cell')).toEqual([]);
-    scheduled.emit({ notebook: content });
+    const { content } = analyst.panel(PATH)!;
+    analyst.ranOwn(panel => panel.content === content);
     expect(sent('own_cell')).toEqual([
       { kind: 'own_cell', notebook_path: PATH }
     ]);
@@ -460,6 +461,17 @@ describe('Analyst', () => {
     });
     await Promise.resolve();
   }
+
+  it('closes a run that the server does not have after a break', async () => {
+    await reconnect();
+    receive(runOpened());
+    const response = new Response('{}', { status: 404 });
+    const gone = await ServerConnection.ResponseError.create(response);
+    jest.spyOn(analyst.rest, 'messages').mockRejectedValue(gone);
+    await reconnect([RUN]);
+    await new Promise(resolve => setTimeout(resolve, 20));
+    expect(analyst.model.run(RUN)?.state).toBe('failed');
+  });
 
   it('puts a question back that got lost with the connection', async () => {
     await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] });

@@ -119,6 +119,16 @@ describe('ChannelClient', () => {
     ]);
   });
 
+  it('keeps for after the reconnection, once each, the notebooks whose cells were run', () => {
+    const ran = (path: string): ClientMessage => ({
+      kind: 'own_cell',
+      notebook_path: path
+    });
+    [ran('a'), STOP, ran('b'), ran('a')].forEach(one => client.send(one));
+    last().onopen?.();
+    expect(last().sent).toEqual([STOP, ran('b'), ran('a')]);
+  });
+
   it('does not connect again once it is disposed', () => {
     const socket = last();
     client.dispose();

@@ -34,6 +34,7 @@ describe('chooseKernel', () => {
   let changeKernel: (model?: unknown) => Promise<void>;
   let cells: unknown[];
   let executed: string[];
+  let cancel: (reason: Error) => void;
   let shutdown: jest.Mock;
   let newNotebook: () => Promise<unknown>;
 
@@ -44,7 +45,8 @@ describe('chooseKernel', () => {
     asked.length = 0;
     cells = [];
     executed = [];
-    shutdown = jest.fn(async () => undefined);
+    cancel = () => undefined;
+    shutdown = jest.fn(async () => cancel(new Error('Canceled')));
     [PATH, NEW_PATH].forEach(path => {
       drafts.clear(path);
       model.forget(path);
@@ -79,6 +81,9 @@ describe('chooseKernel', () => {
           executed.push(code);
           const error = { status: 'error', ename: 'E', evalue: 'why' };
           const content = code.includes('bad') ? error : { status: 'ok' };
+          if (code.includes('endless')) {
+            return { done: new Promise((_, reject) => (cancel = reject)) };
+          }
           return {
             done: code.includes('kill')
               ? Promise.reject(new Error('Canceled'))
@@ -175,6 +180,34 @@ describe('chooseKernel', () => {
         expect(notices(PATH)[0]).toContain(reason);
       }
     );
+  });
+
+  it('ends running the cells again when the person stops it, in the midst of a cell', async () => {
+    cells = ['a = 1', 'endless', 'later'].map((source, index) => ({
+      type: 'code',
+      executionCount: index,
+      outputs: { length: 0 },
+      sharedModel: { getSource: () => source }
+    }));
+    changeKernel = jest.fn();
+    const stop = () => {
+      const { preparing, stopPreparing } = model.notebook(PATH);
+      if (preparing.includes('cell 2')) {
+        setTimeout(() => stopPreparing?.());
+      }
+    };
+    model.changed.connect(stop);
+    await choose('rerun');
+    model.changed.disconnect(stop);
+    expect(executed).toEqual(['a = 1', 'endless']);
+    expect(shutdown).toHaveBeenCalled();
+    expect(changeKernel).not.toHaveBeenCalled();
+    expect(drafts.get(PATH).text).toBe('How many?');
+    const { notices, pending, stopPreparing } = model.notebook(PATH);
+    expect(pending).toBeNull();
+    expect(stopPreparing).toBeNull();
+    expect(notices[0].text).toContain('was stopped');
+    expect(notices[0].text).not.toContain('failed');
   });
 
   describe('in a notebook that has no kernel', () => {

@@ -1,6 +1,9 @@
+import { nullTranslator } from '@jupyterlab/translation';
+
 import { AnalystModel } from '../model/model';
 import { runningRun, waitingStep } from '../model/pictures';
 import type { IRunPicture } from '../model/pictures';
+import { stopWords } from '../model/wording';
 import type { IAsk, ServerMessage } from '../protocol.gen';
 import {
   PATH,
@@ -160,6 +163,26 @@ describe('AnalystModel', () => {
   ])('takes the end %s for %s', (stop, state) => {
     const model = received([runOpened(), runClosed({ seq: 2, stop })]);
     expect(run(model).state).toBe(state);
+  });
+
+  it('closes a run that the server says it does not keep', () => {
+    const model = received([runOpened(), stepOpened(2)]);
+    model.stopping(RUN);
+    const refusal: ServerMessage = {
+      kind: 'refused',
+      reason: 'busy',
+      request_id: RUN,
+      message: 'this run is not kept any more',
+      files: [],
+      candidates: []
+    };
+    model.receive(refusal);
+    expect(run(model).state).toBe('running');
+    model.receive({ ...refusal, reason: 'unknown' });
+    const closed = run(model);
+    expect(closed).toMatchObject({ state: 'failed', isStopping: false });
+    expect(closed.steps[0].status).toBe('unfinished');
+    expect(stopWords(closed, nullTranslator.load(''))).toContain('not keep');
   });
 
   it('shows at once that a run is being stopped', () => {

@@ -113,6 +113,33 @@ describe('OperationQueue', () => {
     expect(applied.map(one => one.cell_id)).toEqual(['cell-2']);
   });
 
+  it('goes on after an operation that can’t be applied, and tries it once', () => {
+    const error = jest.spyOn(console, 'error').mockImplementation();
+    const tried: string[] = [];
+    const strict = new OperationQueue(({ cell_id: cellId }) => {
+      tried.push(cellId);
+      if (cellId === 'bad') {
+        throw new Error('no such output');
+      }
+    }, frames.schedule);
+    strict.advanced.connect((_, batch) => batches.push(batch));
+    ['first', 'bad', 'last'].forEach((cellId, index) =>
+      strict.push({
+        runId: RUN,
+        seq: index + 1,
+        operation: insertCell(cellId),
+        isClosing: false
+      })
+    );
+    frames.next();
+    frames.next();
+    expect(tried).toEqual(['first', 'bad', 'last']);
+    expect(strict.applied.get(RUN)).toBe(3);
+    expect(batches[0].operations).toHaveLength(2);
+    expect(error).toHaveBeenCalledTimes(1);
+    strict.dispose();
+  });
+
   it('waits while it is paused', () => {
     queue.pause();
     push(1, insertCell('cell-1'));

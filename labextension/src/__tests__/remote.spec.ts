@@ -191,6 +191,35 @@ describe('words in a notebook that stand in for a picture', () => {
     expect(notebook.querySelector('img')?.src).toBe(REMOTE);
   });
 
+  it.each(['Enter', ' '])(
+    'ask when the key %j is pressed on them',
+    async key => {
+      const words = `<span class="dm-remote">[x: <code>${REMOTE}</code>]</span>`;
+      const notebook = document.createElement('div');
+      notebook.className = 'jp-Notebook';
+      document.body.append(notebook);
+      notebook.innerHTML = `<p>${words} and <span class="dm-remote">y</span></p>`;
+      await settled();
+      const [first, second] = notebook.querySelectorAll('span');
+      expect(first.getAttribute('role')).toBe('button');
+      expect(second.hasAttribute('tabindex')).toBe(false);
+      first.focus();
+      expect(document.activeElement).toBe(first);
+      const press = (name: string) =>
+        first.dispatchEvent(
+          new KeyboardEvent('keydown', { key: name, bubbles: true })
+        );
+      press('a');
+      await settled();
+      expect(dialog()).toBeNull();
+      press(key);
+      await settled();
+      expect(dialog()?.textContent).toContain(REMOTE);
+      dialog()?.querySelector<HTMLElement>('.jp-mod-reject')?.click();
+      await settled();
+    }
+  );
+
   it('ask nothing where they name no address elsewhere', async () => {
     click('<span class="dm-remote"><code>javascript:alert(1)</code></span>');
     await settled();

@@ -1,4 +1,6 @@
 import type { RunMessage } from '../protocol.gen';
+import { saveAlone } from '../notebook/disk';
+import type { NotebookContext } from '../notebook/disk';
 import { NotebookSession } from '../notebook/session';
 import { FakeClient, FakeContext, FakeFile, panelOf } from './document';
 import {
@@ -46,6 +48,7 @@ describe('NotebookSession', () => {
   let session: NotebookSession;
   let journal: RunMessage[];
   let replayed: string[];
+  let isServerDown: boolean;
 
   beforeEach(async () => {
     jest.useFakeTimers();
@@ -55,12 +58,16 @@ describe('NotebookSession', () => {
     client = new FakeClient();
     journal = [];
     replayed = [];
+    isServerDown = false;
     session = new NotebookSession({
       panel: panelOf(context),
       client: client as unknown as NotebookSession['_client'],
       contents: file.contents,
       replay: async runId => {
         replayed.push(runId);
+        if (isServerDown) {
+          throw new Error('502 Bad gateway');
+        }
         return journal;
       },
       schedule: callback => {
@@ -280,6 +287,60 @@ describe('NotebookSession', () => {
     expect(client.acks(true).pop()).toMatchObject({ seq: 10 });
   });
 
+  it('fetches what it missed again when that failed, and writes no file before', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    client.setConnected(false);
+    journal = TO_THE_END;
+    file.version += 1;
+    isServerDown = true;
+    client.setConnected(true);
+    attached(true);
+    await pass(1000);
+    expect(context.saves).toBe(0);
+    isServerDown = false;
+    await pass(60_000);
+    expect(ids()).toEqual(['cell-1', 'answer']);
+    expect(replayed.length).toBeGreaterThan(1);
+    expect(context.saves).toBeGreaterThan(0);
+    expect(context.conflicts).toBe(0);
+    const count = replayed.length;
+    await pass(60_000);
+    expect(replayed).toHaveLength(count);
+  });
+
+  it('does nothing twice that its document holds when it fetches again', async () => {
+    attached(false);
+    send(TO_THE_CELL);
+    client.setConnected(false);
+    journal = TO_THE_END;
+    file.version += 1;
+    isServerDown = true;
+    client.setConnected(true);
+    attached(true);
+    await pass(100);
+    expect(context.reverts).toBe(1);
+    isServerDown = false;
+    await pass(60_000);
+    expect(replayed.length).toBeGreaterThan(1);
+    // The file that was read has the cells.
+    expect(ids()).toEqual([]);
+  });
+
+  it('asks no more for a run of which nothing is kept', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    for (let count = 0; count < 2; count += 1) {
+      client.setConnected(false);
+      client.setConnected(true);
+      attached(true);
+      await pass(60_000);
+    }
+    expect(replayed).toEqual([RUN]);
+  });
+
   it('fetches nothing of a run that it saw end and saved', async () => {
     attached(true);
     send(TO_THE_END);
@@ -406,6 +467,39 @@ describe('NotebookSession', () => {
     expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
   });
 
+  it.each([
+    ['keeps', 'print(1)  # my work', 0],
+    ['gives up what a run wrote, not', 'print(2)', 1]
+  ])(
+    '%s the person’s edit of a run’s cell when it writes anew',
+    async (_, source, reverts) => {
+      attached(true);
+      send([
+        ...TO_THE_CELL,
+        operated(5, { op: 'set_source', cell_id: 'cell-1', source: 'print(2)' })
+      ]);
+      await pass(16);
+      attached(false);
+      context.model.sharedModel.cells[0].setSource(source);
+      context.model.dirty = true;
+      // The other tab has saved the cell as the run first wrote it.
+      file.version += 1;
+      file.cells = [
+        {
+          cell_type: 'code',
+          id: 'cell-1',
+          metadata: { dm_jupyter: { run: RUN } },
+          outputs: [],
+          source: 'print(1)'
+        }
+      ];
+      attached(true);
+      await pass(32);
+      expect(context.reverts).toBe(reverts);
+      expect(context.model.sharedModel.cells[0].getSource()).toBe(source);
+    }
+  );
+
   it('drops what waits when another tab takes over', async () => {
     attached(true);
     send(WITH_OUTPUT);
@@ -431,6 +525,33 @@ describe('NotebookSession', () => {
     expect(Math.max(...inFlight)).toBe(1);
     expect(context.saves).toBe(2);
     expect(context.conflicts).toBe(0);
+  });
+
+  it('says nothing of a save that wrote another file', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    // As *Save Notebook As…* does, which leaves this file alone.
+    context.saveState.emit('started');
+    context.saveState.emit('completed');
+    expect(client.acks(true)).toEqual([]);
+    await context.save();
+    expect(client.acks(true)).toHaveLength(1);
+  });
+
+  it('saves one save after the other, whoever asks for them', async () => {
+    let [open, most] = [0, 0];
+    context.saveState.connect((_, state) => {
+      open += state === 'started' ? 1 : -1;
+      most = Math.max(most, open);
+    });
+    const document = context as unknown as NotebookContext;
+    const first = saveAlone(document);
+    const second = saveAlone(document);
+    await first;
+    await Promise.all([second, context.save()]);
+    expect(context.saves).toBe(3);
+    expect(most).toBe(1);
   });
 
   it('says under which name the notebook goes on', () => {

@@ -595,6 +595,57 @@ describe('PanelView', () => {
     ]);
   });
 
+  it('goes on looking at a download after a look that failed, and says so meanwhile', async () => {
+    analyst.status = NO_MODEL;
+    const { rest } = analyst as unknown as { rest: { model: unknown } };
+    const look = rest.model as () => Promise<IModelState>;
+    let looks = 0;
+    await show();
+    await click('dm-download');
+    rest.model = async () => {
+      looks += 1;
+      if (looks === 1) {
+        throw new Error('502 Bad gateway');
+      }
+      return look();
+    };
+    analyst.setup = {
+      ...analyst.setup,
+      download: { ...DOWNLOAD, done_bytes: 840_000_000 }
+    };
+    const pass = async (test: () => boolean) => {
+      for (let count = 0; count < 100 && !test(); count += 1) {
+        await settle();
+      }
+    };
+    await pass(() => looks === 1);
+    await settle();
+    expect(one('dm-setup-error').textContent).toContain('502');
+    await pass(() => looks > 1);
+    await settle();
+    expect((one('dm-progress') as HTMLProgressElement).value).toBe(840_000_000);
+    none('dm-setup-error');
+  });
+
+  it('says why an endpoint could not be forgotten', async () => {
+    const [model] = STATUS.models;
+    const name = FAR.endpoints[0].name;
+    analyst.status = {
+      ...STATUS,
+      models: [{ ...model, name, is_local: false }],
+      default_model: name
+    };
+    analyst.setup = FAR;
+    Object.assign(analyst.rest, {
+      forgetEndpoint: async () => {
+        throw new Error('the settings fix the endpoint');
+      }
+    });
+    await show();
+    await click('dm-forget-endpoint');
+    expect(host.textContent).toContain('The settings fix the endpoint');
+  });
+
   it('says first that the engine is missing, and by which command it comes', async () => {
     analyst.status = NO_MODEL;
     const obstacle = {
@@ -1267,6 +1318,75 @@ describe('PanelView', () => {
     none('dm-agreeing');
   });
 
+  it('keeps what could not be asked again, and says why', async () => {
+    begin();
+    analyst.model.receive(runClosed());
+    analyst.isConnected = false;
+    await show();
+    const retry = () => one('dm-retry') as HTMLButtonElement;
+    expect(retry().disabled).toBe(true);
+    analyst.isConnected = true;
+    await act(async () => analyst.stateChanged.emit());
+    expect(retry().disabled).toBe(false);
+    // The connection goes while the question is on its way.
+    analyst.ask = async () => false;
+    await click('dm-retry');
+    expect(one('dm-composer').textContent).toBe('How many?');
+    expect(host.textContent).toContain('no connection to the analyst');
+    await click('dm-try-harder');
+    await answerDialog('.jp-mod-accept');
+    const [kept] = analyst.queue.get(PATH).waiting;
+    expect(kept.question).toMatchObject({ text: 'How many?', tries: 3 });
+  });
+
+  it('keeps its end in sight while a run works and its answer is drawn, not after a click', async () => {
+    const observers: (() => void)[] = [];
+    class Observer {
+      constructor(callback: () => void) {
+        observers.push(callback);
+      }
+      observe(): void {}
+      disconnect(): void {}
+    }
+    const before = globalThis.ResizeObserver;
+    Object.assign(globalThis, { ResizeObserver: Observer });
+    begin();
+    await show();
+    Object.assign(globalThis, { ResizeObserver: before });
+    const frame = host.querySelector('.jp-dm-Scroller') as HTMLElement;
+    const grow = (height: number) => {
+      Object.defineProperty(frame, 'scrollHeight', {
+        value: height,
+        configurable: true
+      });
+      observers.forEach(callback => callback());
+    };
+    await unfold(0);
+    grow(500);
+    expect(frame.scrollTop).toBe(500);
+    await act(async () => {
+      analyst.model.receive(cellClosed());
+      analyst.model.receive(runClosed());
+    });
+    await settle();
+    grow(900);
+    expect(frame.scrollTop).toBe(900);
+    await unfold(0);
+    grow(1400);
+    expect(frame.scrollTop).toBe(900);
+  });
+
+  it('stops what is done before a question is sent', async () => {
+    const stop = jest.fn();
+    analyst.model.preparing(ASK, 'Running cell 1 of 2 again…', stop);
+    await show();
+    await click('dm-stop-preparing');
+    expect(stop).toHaveBeenCalled();
+    analyst.model.asked(ASK);
+    await settle();
+    none('dm-stop-preparing');
+  });
+
   it('stops a run, and says at once that it does', async () => {
     begin();
     analyst.stop = runId => {
@@ -1599,6 +1719,7 @@ describe('PanelView', () => {
       await click('dm-waiting-take-back');
       expect(one('dm-composer').textContent).toBe('first');
       none('dm-waiting');
+      expect(host.textContent).toContain('“second” was taken back');
     });
 
     it('changes a question in its place, also after a look elsewhere', async () => {

@@ -3,7 +3,8 @@
  */
 import { URLExt } from '@jupyterlab/coreutils';
 import type { ServerConnection } from '@jupyterlab/services';
-import { UUID } from '@lumino/coreutils';
+import { JSONExt, UUID } from '@lumino/coreutils';
+import type { ReadonlyJSONValue } from '@lumino/coreutils';
 import type { IDisposable } from '@lumino/disposable';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -20,7 +21,8 @@ const KEPT_KINDS: readonly ClientMessage['kind'][] = [
   'decide_files',
   'undo',
   'rebuild',
-  'take_over'
+  'take_over',
+  'own_cell'
 ];
 
 /** Connects, reconnects with growing delays, and hands over messages. */
@@ -75,7 +77,10 @@ export class ChannelClient implements IDisposable {
       return true;
     }
     if (KEPT_KINDS.includes(message.kind)) {
-      this._kept.push(message);
+      // Said twice, as of each cell that is run meanwhile, only the last one counts.
+      const isOther = (one: ClientMessage) =>
+        !JSONExt.deepEqual(asJson(one), asJson(message));
+      this._kept = [...this._kept.filter(isOther), message];
     }
     return false;
   }
@@ -159,4 +164,9 @@ export class ChannelClient implements IDisposable {
   private _kept: ClientMessage[] = [];
   private _received = new Signal<this, ServerMessage>(this);
   private _connectionChanged = new Signal<this, boolean>(this);
+}
+
+/** A message is JSON, which its interfaces can't say. */
+function asJson(message: ClientMessage): ReadonlyJSONValue {
+  return message as unknown as ReadonlyJSONValue;
 }

@@ -217,7 +217,8 @@ export class AnalystRest {
   }
 
   /**
-   * Writes the tidy copy of a notebook, whose file is what counts; fails with the reason.
+   * Writes the tidy copy of a notebook, whose file is what counts; fails with the reason. Returns
+   * `null` where the server stopped before.
    *
    * @param onProgress Gets a line before each cell that is run.
    */
@@ -226,7 +227,7 @@ export class AnalystRest {
     runId: string,
     signal: AbortSignal,
     onProgress: (line: string) => void
-  ): Promise<ITidied> {
+  ): Promise<ITidied | null> {
     const body = JSON.stringify({ notebook, run_id: runId });
     const init = { method: 'POST', body, signal };
     const response = await this._request('tidy', '', init);
@@ -244,7 +245,7 @@ export class AnalystRest {
       }
       onProgress(progress ?? '');
     }
-    throw new Error('The server stopped before the notebook was tidy.');
+    return null;
   }
 
   async variables(notebook: string): Promise<readonly IVariable[]> {

@@ -127,8 +127,15 @@ async function placeFor(
   const path = ask.notebook_path;
   const panel = analyst.panel(path);
   if (place === 'rerun' && panel) {
-    const onProgress = (line: string) => analyst.model.preparing(ask, line);
-    const left = await restartRestricted(panel, workspace, onProgress, trans);
+    const stopping = new AbortController();
+    const stop = () => stopping.abort();
+    const left = await restartRestricted(
+      panel,
+      workspace,
+      line => analyst.model.preparing(ask, line, stop),
+      stopping.signal,
+      trans
+    );
     if (left > 0) {
       const words = trans._n(
         '%1 cell with %analyze was not run again: what it returned is not there.',

@@ -26,12 +26,15 @@ interface IRanCell {
  * switches the notebook to it. What the notebook shows stays as it is.
  *
  * @param onProgress Called with a line before each cell.
- * @throws Error where a cell failed or no kernel came; the notebook has its own kernel then.
+ * @param signal Ends it: the new kernel ends with the cell that it runs.
+ * @throws Error where a cell failed, it was ended or no kernel came; the notebook has its own kernel
+ *   then.
  */
 export async function restartRestricted(
   panel: NotebookPanel,
   workspace: Workspace,
   onProgress: (line: string) => void,
+  signal: AbortSignal,
   trans: TranslationBundle
 ): Promise<number> {
   onProgress(trans.__('Starting a restricted kernel…'));
@@ -39,20 +42,37 @@ export async function restartRestricted(
   const ran = ranCells(panel);
   const cells = ran.filter(({ source }) => !ASKS.test(source));
   const kernel = await workspace.startRestrictedKernel(context.localPath);
+  const end = () => void kernel.shutdown().catch(() => undefined);
+  signal.addEventListener('abort', end);
   try {
     for (const [place, cell] of cells.entries()) {
+      checkStopped(signal, trans);
       onProgress(
         trans.__('Running cell %1 of %2 again…', place + 1, cells.length)
       );
       await runAgain(kernel, cell, trans);
     }
+    checkStopped(signal, trans);
+    signal.removeEventListener('abort', end);
     await sessionContext.changeKernel({ id: kernel.id });
     return ran.length - cells.length;
   } catch (error) {
     await kernel.shutdown().catch(() => undefined);
+    // What a cell says whose kernel was ended is not what went wrong.
+    checkStopped(signal, trans);
     throw error;
   } finally {
     kernel.dispose();
+  }
+}
+
+function checkStopped(signal: AbortSignal, trans: TranslationBundle): void {
+  if (signal.aborted) {
+    throw new Error(
+      trans.__(
+        'running the cells again was stopped. The notebook keeps its own kernel, with all variables.'
+      )
+    );
   }
 }
 

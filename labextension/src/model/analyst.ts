@@ -1,12 +1,9 @@
 /**
  * The analyst of this browser tab: the person's words to the server, and the server's to the model.
  */
-import type {
-  INotebookTracker,
-  Notebook,
-  NotebookPanel
-} from '@jupyterlab/notebook';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents, ServiceManager } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import { UUID } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
@@ -50,7 +47,8 @@ export interface IRefusedAsk {
 export class Analyst implements IAnalyst {
   constructor(
     private readonly _tracker: INotebookTracker,
-    services: ServiceManager.IManager
+    services: ServiceManager.IManager,
+    private readonly _trans: TranslationBundle
   ) {
     const { serverSettings } = services;
     this.contents = services.contents;
@@ -212,15 +210,13 @@ export class Analyst implements IAnalyst {
     });
   }
 
-  /** Tells the server of the cells that the person runs: those write into the folder unasked. */
-  followOwnCells(scheduled: ISignal<unknown, { notebook: Notebook }>): void {
-    scheduled.connect((_, { notebook }) => {
-      const panel = this._tracker.find(one => one.content === notebook);
-      if (panel) {
-        const { localPath } = panel.context;
-        this._client.send({ kind: 'own_cell', notebook_path: localPath });
-      }
-    });
+  /** Tells the server that the person runs code of their own: it writes into the folder unasked. */
+  ranOwn(isMeant: (panel: NotebookPanel) => boolean): void {
+    const panel = this._tracker.find(isMeant);
+    if (panel) {
+      const { localPath } = panel.context;
+      this._client.send({ kind: 'own_cell', notebook_path: localPath });
+    }
   }
 
   get cellSelected(): ISignal<unknown, unknown> {
@@ -445,9 +441,10 @@ export class Analyst implements IAnalyst {
       kind: 'refused',
       request_id,
       reason: 'unknown',
-      message:
-        `the connection broke while “${question}” was on its way: ` +
-        'send it again if no run answers it',
+      message: this._trans.__(
+        'the connection broke while “%1” was on its way: send it again if no run answers it',
+        question
+      ),
       files: [],
       candidates: []
     });

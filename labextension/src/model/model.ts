@@ -17,7 +17,7 @@ import type {
   RunMessage,
   ServerMessage
 } from '../protocol.gen';
-import { reduceRun } from './reduce';
+import { lost, reduceRun } from './reduce';
 import type { IRunSummary } from '../channel/rest';
 
 const NOTICES_KEPT = 3;
@@ -97,13 +97,14 @@ export class AnalystModel {
 
   /** A question is on its way. */
   asked(ask: IAsk): void {
-    const part = { pending: ask, preparing: '', refusal: null };
-    this._update(ask.notebook_path, part);
+    const part = { pending: ask, preparing: '', stopPreparing: null };
+    this._update(ask.notebook_path, { ...part, refusal: null });
   }
 
-  /** A question waits for its kernel; the line says how far that is. */
-  preparing(ask: IAsk, line: string): void {
-    this._update(ask.notebook_path, { pending: ask, preparing: line });
+  /** A question waits for its kernel; the line says how far that is, and `stop` ends it. */
+  preparing(ask: IAsk, line: string, stop: () => void): void {
+    const part = { pending: ask, preparing: line, stopPreparing: stop };
+    this._update(ask.notebook_path, part);
   }
 
   /** Returns the question that a request asked, while it is unanswered. */
@@ -118,7 +119,7 @@ export class AnalystModel {
 
   /** The person has seen why a question was refused, or it can't be sent. */
   settle(path: string): void {
-    this._update(path, { pending: null, refusal: null });
+    this._update(path, { pending: null, stopPreparing: null, refusal: null });
   }
 
   /** The person wants the run to end; shown at once, before the server knows. */
@@ -126,6 +127,11 @@ export class AnalystModel {
     this._changeRun(runId, run =>
       run.state === 'running' ? { ...run, isStopping: true } : run
     );
+  }
+
+  /** The server does not have the run: nothing more comes of it. */
+  lose(runId: string): void {
+    this._changeRun(runId, run => (run.state === 'running' ? lost(run) : run));
   }
 
   /** Returns the runs that the person wants to end and that have not ended yet. */
@@ -284,7 +290,10 @@ export class AnalystModel {
     }
     // What is asked of a run that has ended (to undo it, say) goes by the run's id.
     const path = this._paths.get(message.request_id);
-    if (path !== undefined) {
+    const isRunning = this.run(message.request_id)?.state === 'running';
+    if (isRunning && message.reason === 'unknown') {
+      this.lose(message.request_id);
+    } else if (path !== undefined) {
       this.notify(path, message.message);
     }
   }

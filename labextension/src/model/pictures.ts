@@ -141,6 +141,8 @@ export interface INotebookPicture {
   readonly pending: IAsk | null;
   /** What is done before it is sent; empty where it is on its way. */
   readonly preparing: string;
+  /** Ends that; `null` where it can't be ended. */
+  readonly stopPreparing: (() => void) | null;
   readonly refusal: IRefused | null;
   /** Files that code in the kernel wants read, which only the person can allow. */
   readonly wanted: IFilesWanted | null;
@@ -163,6 +165,7 @@ export function emptyNotebook(path: string): INotebookPicture {
     reopened: {},
     pending: null,
     preparing: '',
+    stopPreparing: null,
     refusal: null,
     wanted: null,
     nextWanted: null,

@@ -239,6 +239,24 @@ function stepClosed(run: IRunPicture, message: IStepClosed): IRunPicture {
   return { ...next, phase: '', totals };
 }
 
+/** The run of which nobody knows how it ended. */
+export function lost(run: IRunPicture): IRunPicture {
+  return {
+    ...run,
+    state: 'failed',
+    isStopping: false,
+    phase: '',
+    stop: 'lost',
+    steps: closedSteps(run)
+  };
+}
+
+function closedSteps({ steps }: IRunPicture): readonly IStepPicture[] {
+  return steps.map(step =>
+    isOpenStatus(step.status) ? unfinished(step) : step
+  );
+}
+
 function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
   return {
     ...run,
@@ -261,9 +279,7 @@ function runClosed(run: IRunPicture, message: IRunClosed): IRunPicture {
       cells: message.cells,
       seconds: message.seconds
     },
-    steps: run.steps.map(step =>
-      isOpenStatus(step.status) ? unfinished(step) : step
-    )
+    steps: closedSteps(run)
   };
 }
 

@@ -151,22 +151,55 @@ function pictureAt(address: URL, alt: string): HTMLImageElement {
   return picture;
 }
 
+const WORDS = `.jp-Notebook span.${WORDS_CLASS}`;
+
 /**
- * Loads a picture that a run wrote into a notebook when its words are clicked, after a question
- * that shows the whole address: the words are the run's.
+ * Loads a picture that a run wrote into a notebook when its words are clicked, or Enter or the space
+ * bar is pressed on them, after a question that shows the whole address: the words are the run's.
  */
 export function loadFromNotebooks(trans: TranslationBundle): void {
-  document.addEventListener('click', event => {
+  const load = (event: Event) => {
     const words =
-      event.target instanceof Element &&
-      event.target.closest(`.jp-Notebook span.${WORDS_CLASS}`);
-    const written = words && words.querySelector('code')?.textContent;
-    const address = written ? remoteAddress(written) : null;
+      event.target instanceof Element && event.target.closest(WORDS);
+    const address = words ? addressIn(words) : null;
     if (words && address) {
       event.preventDefault();
       void askAndLoad(words, address, trans);
     }
+  };
+  document.addEventListener('click', load);
+  document.addEventListener('keydown', event => {
+    if (event.key === 'Enter' || event.key === ' ') {
+      load(event);
+    }
   });
+  // JupyterLab's sanitizer takes these attributes out of what a notebook's file says.
+  new MutationObserver(records => {
+    for (const { addedNodes } of records) {
+      addedNodes.forEach(asButtons);
+    }
+  }).observe(document.body, { childList: true, subtree: true });
+}
+
+function addressIn(words: Element): URL | null {
+  const written = words.querySelector('code')?.textContent;
+  return written ? remoteAddress(written) : null;
+}
+
+/** Makes words that load a picture what the keyboard can reach. */
+function asButtons(added: Node): void {
+  if (!(added instanceof HTMLElement)) {
+    return;
+  }
+  const found = [...added.querySelectorAll<HTMLElement>(WORDS)];
+  for (const words of added.matches(WORDS) ? [added, ...found] : found) {
+    if (addressIn(words)) {
+      words.setAttribute('role', 'button');
+      words.tabIndex = 0;
+      // Enter and the space bar are for the words, not for the notebook.
+      words.dataset.lmSuppressShortcuts = 'true';
+    }
+  }
 }
 
 async function askAndLoad(

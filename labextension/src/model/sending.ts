@@ -7,7 +7,7 @@ import { PathExt } from '@jupyterlab/coreutils';
 
 import type { IDraft } from './draft';
 import type { IDataCandidate } from '../protocol.gen';
-import type { IAnalyst } from './tokens';
+import type { IAnalyst, IQuestion } from './tokens';
 import type { IUnclear } from '../panel/whichdata';
 import { folderOf } from './workspace';
 import type { Workspace } from './workspace';
@@ -70,6 +70,33 @@ export async function sendDraft(
     analyst.model.notify(target, (error as Error).message ?? String(error));
   }
   return null;
+}
+
+/**
+ * Asks a question that the person did not write into the field. Where it can't be sent, it comes
+ * into the field, or waits above it where that is taken, and the person is told why.
+ */
+export async function askOrKeep(
+  place: Pick<IPlace, 'analyst' | 'path' | 'trans'>,
+  question: IQuestion
+): Promise<void> {
+  const { analyst, path, trans } = place;
+  let problem = trans.__('there is no connection to the analyst');
+  try {
+    if (await analyst.ask(path, question)) {
+      return;
+    }
+  } catch (error) {
+    problem = (error as Error).message ?? String(error);
+    analyst.model.settle(path);
+  }
+  const { files = [], text, tries = 1, variables = [] } = question;
+  if (analyst.drafts.get(path).text || tries > 1) {
+    analyst.queue.putFirst(path, question, 'refused');
+  } else {
+    analyst.drafts.change(path, { text, files, variables });
+  }
+  analyst.model.notify(path, trans.__('“%1” was not sent: %2', text, problem));
 }
 
 /** Returns the draft with what was chosen for it. */

@@ -81,6 +81,10 @@ export function stopWords(run: IRunPicture, trans: TranslationBundle): string {
       return trans.__(
         'The run was stopped. Cells that ran stay: ask again, or undo the run.'
       );
+    case 'lost':
+      return trans.__(
+        'The server does not keep this run any more. Cells that ran stay: ask again.'
+      );
     case 'void':
       return trans.__(
         'The model wrote neither code nor an answer. Ask again in other words, or choose another model.'

@@ -2,10 +2,10 @@
  * The notebook's file as another hand may have left it.
  */
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
-import type { INotebookContent } from '@jupyterlab/nbformat';
+import type { ICell, INotebookContent } from '@jupyterlab/nbformat';
 import type { INotebookModel } from '@jupyterlab/notebook';
 import type { Contents } from '@jupyterlab/services';
-import { JSONExt, PromiseDelegate } from '@lumino/coreutils';
+import { JSONExt } from '@lumino/coreutils';
 import type { JSONArray } from '@lumino/coreutils';
 
 import { MARK } from './operations';
@@ -28,49 +28,70 @@ export async function differsFromDisk(
 }
 
 /**
- * Whether all that the document holds besides the cells of runs stands in the file as well, so that
- * reading the file again loses nothing of the person's.
+ * Whether all that the person wrote into the document is in the file as well, so that reading the
+ * file again loses nothing of theirs.
+ *
+ * @param isRuns Whether a run wrote this source into the cell: then the person did not.
  */
 export async function isWhollyOnDisk(
   context: NotebookContext,
-  contents: Contents.IManager
+  contents: Contents.IManager,
+  isRuns: (cellId: string, source: string) => boolean
 ): Promise<boolean> {
   if (!context.model.dirty) {
     return true;
   }
-  const disk = await contents.get(context.path, { content: true });
-  return JSONExt.deepEqual(
-    personsCells(context.model.toJSON() as INotebookContent),
-    personsCells(disk.content)
+  const { content } = await contents.get(context.path, { content: true });
+  const disk = content as INotebookContent;
+  const live = context.model.toJSON() as INotebookContent;
+  const onDisk = new Map(disk.cells.map(cell => [cell.id, sourceOf(cell)]));
+  return (
+    JSONExt.deepEqual(personsCells(live), personsCells(disk)) &&
+    live.cells
+      .filter(isMarked)
+      .every(
+        cell =>
+          onDisk.get(cell.id) === sourceOf(cell) ||
+          isRuns(String(cell.id), sourceOf(cell))
+      )
   );
+}
+
+function isMarked(cell: ICell): boolean {
+  return cell.metadata[MARK] !== undefined;
+}
+
+function sourceOf({ source }: ICell): string {
+  return Array.isArray(source) ? source.join('') : source;
 }
 
 /** What a person writes into and gets out of the cells that are not a run's. */
 function personsCells(notebook: INotebookContent): JSONArray {
   return notebook.cells
-    .filter(cell => cell.metadata[MARK] === undefined)
+    .filter(cell => !isMarked(cell))
     .map(
       ({ cell_type, id, outputs, source }) =>
         [cell_type, id, outputs ?? [], source] as JSONArray
     );
 }
 
+/** The documents that save one save after the other. */
+const queued = new WeakSet<NotebookContext>();
+
 /**
- * Saves the document; a save that the person asks for meanwhile follows it. Two saves at once make
- * the document ask whether to overwrite the file, because the second finds on disk what the first
- * has just written (`Context` of JupyterLab 4.6, and none of its versions queues saves).
+ * Saves the document after all saves that were asked for before; those that the person asks for
+ * from now on queue as well. Two saves at once make the document ask whether to overwrite the file,
+ * because the second finds on disk what the first has just written (`Context` of JupyterLab 4.6,
+ * and none of its versions queues saves).
  */
 export async function saveAlone(context: NotebookContext): Promise<void> {
-  const save = context.save.bind(context);
-  const ended = new PromiseDelegate<void>();
-  context.save = () => ended.promise.then(save);
-  try {
-    await save();
-  } finally {
-    // Uncovers the method of the context's class.
-    delete (context as Partial<NotebookContext>).save;
-    ended.resolve();
+  if (!queued.has(context)) {
+    queued.add(context);
+    const save = context.save.bind(context);
+    let last: Promise<void> = Promise.resolve();
+    context.save = () => (last = last.catch(() => undefined).then(save));
   }
+  await context.save();
 }
 
 /**

@@ -127,8 +127,13 @@ export class OperationQueue implements IDisposable {
       }
       const [operation, length] = this._merged(index);
       if (operation) {
-        this._apply(operation);
-        operations.push(operation);
+        try {
+          this._apply(operation);
+          operations.push(operation);
+        } catch (error) {
+          // Tried again it would fail again, and keep all that follows waiting.
+          console.error('A change of the notebook could not be made', error);
+        }
       }
       const last = this._waiting[index + length - 1];
       this._applied.set(last.runId, last.seq);

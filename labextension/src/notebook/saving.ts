@@ -99,9 +99,10 @@ export class QuietSaver implements IDisposable {
     if (state === 'started') {
       this._lastStart = Date.now();
       this._atStart = new Map(this._snapshot());
+      this._fileAtStart = this._context.contentsModel;
       return;
     }
-    if (state === 'completed' && this._atStart) {
+    if (state === 'completed' && this._atStart && this._isFileWritten()) {
       this._saved.emit(this._atStart);
     }
     if (state === 'completed' || state === 'failed') {
@@ -110,6 +111,15 @@ export class QuietSaver implements IDisposable {
     }
   }
 
+  /** *Save Notebook As…* says that it starts and ends as a save does, and writes another file. */
+  private _isFileWritten(): boolean {
+    const [before, now] = [this._fileAtStart, this._context.contentsModel];
+    return (
+      before?.hash !== now?.hash || before?.last_modified !== now?.last_modified
+    );
+  }
+
+  private _fileAtStart: NotebookContext['contentsModel'] = null;
   private _atStart: ReadonlyMap<string, number> | null = null;
   private _isWanted = false;
   private _isDisposed = false;

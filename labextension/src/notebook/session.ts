@@ -12,7 +12,12 @@ import type { NotebookContext } from './disk';
 import { nextFrame } from './frame';
 import type { Schedule } from './frame';
 import { applyOperation } from './operations';
-import type { IAttached, IFileWritten, RunMessage } from '../protocol.gen';
+import type {
+  IAttached,
+  IFileWritten,
+  Operation,
+  RunMessage
+} from '../protocol.gen';
 import { OperationQueue } from './queue';
 import type { IBatch } from './queue';
 import { FileReconciler } from './reconciler';
@@ -28,6 +33,14 @@ const CLOSING: readonly RunMessage['kind'][] = ['cell_closed', ...ENDS];
 /** What a run wrote last may take long to draw; nobody waits longer for it. */
 const CATCH_UP_MS = 10_000;
 
+/** How long to wait before what could not be fetched is fetched again; longer each time. */
+const FIRST_DELAY_MS = 1000;
+const LONGEST_DELAY_MS = 30_000;
+
+interface IPositions {
+  readonly [runId: string]: number;
+}
+
 export interface ISessionOptions {
   readonly panel: NotebookPanel;
   readonly client: Pick<
@@ -35,7 +48,7 @@ export interface ISessionOptions {
     'clientId' | 'connectionChanged' | 'isConnected' | 'send'
   >;
   readonly contents: Contents.IManager;
-  /** Fetches all messages of a run, as they are kept. */
+  /** Fetches all messages of a run; none where the run is not kept any more. */
   readonly replay: (runId: string) => Promise<readonly RunMessage[]>;
   readonly schedule?: Schedule;
 }
@@ -164,6 +177,7 @@ export class NotebookSession implements IDisposable {
     this._queue.dispose();
     this._reconciler.dispose();
     this._saver.dispose();
+    this._forgetMissing();
     if (this._isAttached) {
       const { localPath } = this._context;
       this._client.send({ kind: 'detach', notebook_path: localPath });
@@ -187,6 +201,9 @@ export class NotebookSession implements IDisposable {
       return;
     }
     this._received.set(message.run_id, message.seq);
+    if (message.kind === 'operated') {
+      this._remember(message.operation);
+    }
     if (ENDS.includes(message.kind)) {
       this._open.delete(message.run_id);
     } else {
@@ -201,6 +218,15 @@ export class NotebookSession implements IDisposable {
       operation: message.kind === 'operated' ? message.operation : null,
       isClosing: CLOSING.includes(message.kind)
     });
+  }
+
+  /** Keeps what runs write into cells, to tell it from what the person writes there. */
+  private _remember(operation: Operation): void {
+    if (operation.op === 'insert_cell' || operation.op === 'set_source') {
+      const { cell_id: cellId, source } = operation;
+      const sources = this._written.get(cellId) ?? new Set();
+      this._written.set(cellId, sources.add(source));
+    }
   }
 
   private _attach(): void {
@@ -245,7 +271,7 @@ export class NotebookSession implements IDisposable {
     this._queue.pause();
     try {
       if (await this._agreesWithFile()) {
-        const put = await this._fetch(cutOff);
+        const put = await this._fetch(cutOff, message.in_file);
         const inFile = Object.entries({ ...put, ...message.in_file });
         inFile.forEach(([runId, seq]) => this._queue.skipTo(runId, seq));
         this._saved = new Map([...this._saved, ...inFile]);
@@ -266,7 +292,9 @@ export class NotebookSession implements IDisposable {
     if (!(await differsFromDisk(this._context, this._contents))) {
       return true;
     }
-    if (!(await isWhollyOnDisk(this._context, this._contents))) {
+    const isRuns = (cellId: string, source: string) =>
+      this._written.get(cellId)?.has(source) ?? false;
+    if (!(await isWhollyOnDisk(this._context, this._contents, isRuns))) {
       return false;
     }
     await this._context.revert();
@@ -284,8 +312,39 @@ export class NotebookSession implements IDisposable {
     const runIds = [...cutOff, ...this._unsaved()];
     if (runIds.length > 0) {
       this._reconciler.begin();
-      this._reconciler.expect(await this._fetch(runIds));
+      this._expect(await this._fetch(runIds));
     }
+  }
+
+  /** The file may be written again, once nothing is missing that it may hold. */
+  private _expect(reached: IPositions): void {
+    if (this._missing.size === 0) {
+      this._reconciler.expect(reached);
+    }
+  }
+
+  /** Fetches again what could not be fetched, later and later. */
+  private _fetchLater(): void {
+    this._retry ??= window.setTimeout(async () => {
+      this._retry = null;
+      this._delay = Math.min(this._delay * 2, LONGEST_DELAY_MS);
+      const missing = [...this._missing];
+      this._missing.clear();
+      for (const [runId, inFile] of missing) {
+        const reached = await this._fetch([runId], inFile);
+        if (this._writes && inFile === null) {
+          this._expect(reached);
+        }
+      }
+    }, this._delay);
+  }
+
+  /** The connection broke: what has not been fetched is fetched when it is back. */
+  private _forgetMissing(): void {
+    this._missing.clear();
+    clearTimeout(this._retry ?? undefined);
+    this._retry = null;
+    this._delay = FIRST_DELAY_MS;
   }
 
   /** The runs of which this tab has messages that the file is not known to hold. */
@@ -295,18 +354,33 @@ export class NotebookSession implements IDisposable {
       .map(([runId]) => runId);
   }
 
-  /** Fetches all messages of runs; returns how far each has come. */
+  /**
+   * Fetches all messages of runs; returns how far each has come.
+   *
+   * @param inFile What the document holds of runs, if it is what the file is: of other runs all.
+   */
   private async _fetch(
-    runIds: readonly string[]
-  ): Promise<{ [runId: string]: number }> {
+    runIds: readonly string[],
+    inFile: IPositions | null = null
+  ): Promise<IPositions> {
     const reached: { [runId: string]: number } = {};
     for (const runId of new Set(runIds)) {
       try {
         const messages = await this._replay(runId);
+        const last = messages[messages.length - 1]?.seq ?? 0;
+        if (last === 0) {
+          this._open.delete(runId);
+          this._received.delete(runId);
+        }
+        if (inFile !== null) {
+          this._queue.skipTo(runId, inFile[runId] ?? last);
+        }
         messages.forEach(message => this._take(message));
-        reached[runId] = messages[messages.length - 1]?.seq ?? 0;
+        reached[runId] = last;
       } catch (error) {
         console.warn(`The run ${runId} could not be fetched`, error);
+        this._missing.set(runId, inFile);
+        this._fetchLater();
       }
     }
     return reached;
@@ -317,6 +391,7 @@ export class NotebookSession implements IDisposable {
       this._attach();
     } else {
       this._wasCutOff = this._isAttached;
+      this._forgetMissing();
     }
   }
 
@@ -369,4 +444,10 @@ export class NotebookSession implements IDisposable {
   /** The runs whose end has not been seen. */
   private _open = new Set<string>();
   private _saved: ReadonlyMap<string, number> = new Map();
+  /** The runs to fetch again, with what the document holds of them where it is known. */
+  private readonly _missing = new Map<string, IPositions | null>();
+  private _retry: number | null = null;
+  private _delay = FIRST_DELAY_MS;
+  /** Cell id to the sources that runs gave it. */
+  private readonly _written = new Map<string, Set<string>>();
 }

@@ -2,7 +2,7 @@
  * The sessions of all open notebooks, by path.
  */
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
-import type { Contents } from '@jupyterlab/services';
+import type { Contents, ServerConnection } from '@jupyterlab/services';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
@@ -54,9 +54,18 @@ export class NotebookSessions {
   }
 
   private async _replay(runId: string): Promise<readonly RunMessage[]> {
-    const messages = await this._rest.messages(runId);
-    messages.forEach(message => this._model.receive(message));
-    return messages;
+    try {
+      const messages = await this._rest.messages(runId);
+      messages.forEach(message => this._model.receive(message));
+      return messages;
+    } catch (error) {
+      const { response } = error as Partial<ServerConnection.ResponseError>;
+      if (response?.status !== 404) {
+        throw error;
+      }
+      this._model.lose(runId);
+      return [];
+    }
   }
 
   private _at(path: string): NotebookSession | undefined {

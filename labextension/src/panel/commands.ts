@@ -14,6 +14,7 @@ import { errorOf, errorQuestion } from '../notebook/cells';
 import { isDataFile } from '../notebook/completion';
 import { analystIcon } from './icon';
 import type { AnalystPanel } from './panel';
+import { askOrKeep } from '../model/sending';
 import { tidyNotebook } from './tidy';
 import { runningRun } from '../model/pictures';
 import type { IRunPicture } from '../model/pictures';
@@ -206,7 +207,8 @@ function addErrorCommands(options: ICommandOptions): void {
     if (panel && error) {
       app.shell.activateById(options.panel.id);
       const text = errorQuestion(error, wish);
-      await analyst.ask(panel.context.localPath, { text });
+      const path = panel.context.localPath;
+      await askOrKeep({ analyst, path, trans }, { text });
     }
   };
   commands.addCommand(CommandIDs.explainError, {

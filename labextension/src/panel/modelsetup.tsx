@@ -219,9 +219,8 @@ function useModelState(name: string): {
   const { analyst } = usePanel();
   const [state, setState] = useState<IModelState | null>(null);
   const [error, setError] = useState('');
-  const fail = useCallback((reason: unknown) => {
-    setError((reason as Error).message ?? String(reason));
-  }, []);
+  /** Why the last look at a download failed. */
+  const [missed, setMissed] = useState<{ readonly why: string } | null>(null);
   const take = useCallback(
     async (next: IModelState) => {
       setState(next);
@@ -231,18 +230,15 @@ function useModelState(name: string): {
     },
     [analyst]
   );
-  const attempt: Attempt = useCallback(
-    async question => {
-      setError('');
-      try {
-        return await question;
-      } catch (reason) {
-        fail(reason);
-        return null;
-      }
-    },
-    [fail]
-  );
+  const attempt: Attempt = useCallback(async question => {
+    setError('');
+    try {
+      return await question;
+    } catch (reason) {
+      setError(wordsOf(reason));
+      return null;
+    }
+  }, []);
   const work: Work = useCallback(
     async change => {
       const next = await attempt(change);
@@ -263,13 +259,24 @@ function useModelState(name: string): {
     if (!isRunning) {
       return;
     }
-    // What else went wrong meanwhile stays to be read.
-    const poll = () => void analyst.rest.model(name).then(take).catch(fail);
-    const timer = setTimeout(poll, POLL_MS);
+    const poll = async () => {
+      try {
+        await take(await analyst.rest.model(name));
+        setMissed(null);
+      } catch (reason) {
+        setMissed({ why: wordsOf(reason) });
+      }
+    };
+    const timer = setTimeout(() => void poll(), POLL_MS);
     return () => clearTimeout(timer);
-    // Each new state starts the next wait.
-  }, [analyst, fail, isRunning, name, state, take]);
-  return { state, error, look, attempt, work };
+    // Each new state starts the next wait, and so does a look that failed.
+  }, [analyst, isRunning, missed, name, state, take]);
+  // What else went wrong meanwhile stays to be read.
+  return { state, error: error || (missed?.why ?? ''), look, attempt, work };
+}
+
+function wordsOf(reason: unknown): string {
+  return (reason as Error).message ?? String(reason);
 }
 
 function OnThisMachine(props: {

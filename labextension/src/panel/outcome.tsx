@@ -5,7 +5,7 @@ import type { LabIcon } from '@jupyterlab/ui-components';
 import { useCallback, useEffect, useState } from 'react';
 import type { ReactElement } from 'react';
 
-import { usePanel } from './context';
+import { usePanel, useSignal } from './context';
 import { shownPath } from '../model/filewords';
 import { download } from './history';
 import { tryHarderIcon } from './icon';
@@ -14,6 +14,7 @@ import { MenuButton } from './menu';
 import { linkNumbers } from '../model/numbers';
 import type { IRunPicture } from '../model/pictures';
 import type { ExportFormat } from '../channel/rest';
+import { askOrKeep } from '../model/sending';
 import { useShownCell } from './steps';
 import { tidyNotebook } from './tidy';
 import type { IAnalyst } from '../model/tokens';
@@ -131,10 +132,15 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
   const { analyst, trans } = usePanel();
   const { run } = props;
   const { answer, runId } = run;
+  const isConnected = useSignal(
+    analyst.stateChanged,
+    useCallback(() => analyst.isConnected, [analyst])
+  );
   const askAgain = () => {
     const path = analyst.model.pathOf(runId) ?? run.notebookPath;
     const { files, question: text, variables } = run;
-    void analyst.ask(path, { text, files, variables });
+    const question = { text, files, variables };
+    void askOrKeep({ analyst, path, trans }, question);
   };
   return (
     <div className="jp-dm-RunButtons">
@@ -152,7 +158,7 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
         icon={refreshIcon}
         // Without an answer it is what to do next.
         isNamed={!answer}
-        isDisabled={!analyst.isConnected}
+        isDisabled={!isConnected}
         onClick={askAgain}
       />
       {canTryHarder(run) && (
@@ -163,7 +169,7 @@ export function RunButtons(props: { run: IRunPicture }): ReactElement {
           )}
           icon={tryHarderIcon}
           opensDialog
-          isDisabled={!analyst.isConnected}
+          isDisabled={!isConnected}
           onClick={() => void tryHarder(run, analyst, trans)}
         />
       )}
@@ -305,5 +311,6 @@ async function tryHarder(
   }
   const path = analyst.model.pathOf(run.runId) ?? run.notebookPath;
   const { files, question: text } = run;
-  await analyst.ask(path, { text, files, tries: TRIES });
+  const question = { text, files, tries: TRIES };
+  await askOrKeep({ analyst, path, trans }, question);
 }

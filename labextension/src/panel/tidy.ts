@@ -61,6 +61,11 @@ export async function tidyNotebook(
         message: trans.__('Tidying %1: %2', path, line)
       })
     );
+    if (!tidied) {
+      throw new Error(
+        trans.__('The server stopped before the notebook was tidy.')
+      );
+    }
     end(
       trans.__('%1: %2.', tidied.notebook, tidied.words),
       tidied.is_same ? 'success' : 'warning'

@@ -22,7 +22,7 @@ export function Timeline(props: {
 }): ReactElement {
   const { trans } = usePanel();
   const { notebook, shownRun } = props;
-  const { past, pending, preparing, reopened, runs } = notebook;
+  const { past, pending, preparing, reopened, runs, stopPreparing } = notebook;
   const known = new Set(runs.map(run => run.runId));
   const former = past.filter(run => !known.has(run.run_id)).reverse();
   return (
@@ -53,6 +53,16 @@ export function Timeline(props: {
             <span className="jp-dm-Spinner" aria-hidden="true" />
             {preparing || trans.__('Sending…')}
           </p>
+          {preparing && stopPreparing && (
+            <button
+              type="button"
+              className="jp-dm-Button"
+              data-testid="dm-stop-preparing"
+              onClick={stopPreparing}
+            >
+              {trans.__('Stop')}
+            </button>
+          )}
         </article>
       )}
     </>

@@ -9,6 +9,7 @@ import { Composer } from './composer';
 import { useFramedSignal, usePanel, useSignal } from './context';
 import { History } from './history';
 import { ModelSetup, ModelsAndKeys } from './modelsetup';
+import { runningRun } from '../model/pictures';
 import type { INotebookPicture } from '../model/pictures';
 import type { IModelInfo, IRunSummary, IStatus } from '../channel/rest';
 import { Timeline } from './timeline';
@@ -180,7 +181,10 @@ function Header(props: {
   );
 }
 
-/** Keeps its end in sight while the run writes, unless the person has scrolled up. */
+/**
+ * Keeps its end in sight while the run writes, unless the person has scrolled up, and until the
+ * person clicks something after its end.
+ */
 function Scroller(props: {
   notebook: INotebookPicture;
   children: ReactElement;
@@ -188,8 +192,10 @@ function Scroller(props: {
   const { trans } = usePanel();
   const outer = useRef<HTMLDivElement>(null);
   const inner = useRef<HTMLDivElement>(null);
-  const { past, path, runs } = props.notebook;
-  useStickToEnd(outer, inner, runs.length + past.length > 0 ? path : null);
+  const { past, path, pending, runs } = props.notebook;
+  const isAtWork = pending !== null || runningRun(props.notebook) !== null;
+  const shown = runs.length + past.length > 0 ? path : null;
+  useStickToEnd(outer, inner, shown, isAtWork);
   return (
     <div
       ref={outer}
@@ -210,8 +216,11 @@ function useStickToEnd(
   outer: RefObject<HTMLElement>,
   inner: RefObject<HTMLElement>,
   /** The notebook's; `null` before its first run, when the beginning is what to read. */
-  path: string | null
+  path: string | null,
+  isAtWork: boolean
 ): void {
+  const isWriting = useRef(isAtWork);
+  isWriting.current = isAtWork;
   useLayoutEffect(() => {
     const frame = outer.current;
     const content = inner.current;
@@ -219,21 +228,29 @@ function useStickToEnd(
       return;
     }
     let isAtEnd = true;
+    // The answer may be drawn a while after the run's end.
+    let isStuck = true;
+    const onClick = () => {
+      isStuck = isWriting.current;
+    };
     const onScroll = () => {
       const rest = frame.scrollHeight - frame.scrollTop - frame.clientHeight;
       isAtEnd = rest < NEAR_END_PX;
     };
     const observer = new ResizeObserver(() => {
-      if (isAtEnd) {
+      isStuck ||= isWriting.current;
+      if (isAtEnd && isStuck) {
         frame.scrollTop = frame.scrollHeight;
       }
     });
     frame.addEventListener('scroll', onScroll, { passive: true });
+    frame.addEventListener('click', onClick, { capture: true });
     observer.observe(content);
     // The field below may grow and leave less room.
     observer.observe(frame);
     return () => {
       frame.removeEventListener('scroll', onScroll);
+      frame.removeEventListener('click', onClick, { capture: true });
       observer.disconnect();
     };
   }, [inner, outer, path]);

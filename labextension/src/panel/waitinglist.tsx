@@ -94,7 +94,10 @@ function Question(props: IEntryProps): ReactElement {
     .join(', ');
   const takeBack = () => {
     const question = queue.takeBack(path, waiting.id);
-    if (question && !analyst.drafts.get(path).text) {
+    if (question && analyst.drafts.get(path).text) {
+      // The field is taken: what was written can be copied from here.
+      analyst.model.notify(path, trans.__('“%1” was taken back.', text));
+    } else if (question) {
       analyst.drafts.change(path, { text, files, variables });
     }
     onLeft();

@@ -226,7 +226,11 @@ function OwnEndpoint(props: { name: string }): ReactElement | null {
         type="button"
         className="jp-dm-Button"
         data-testid="dm-forget-endpoint"
-        onClick={() => void forget()}
+        onClick={() =>
+          void forget().catch(error =>
+            analyst.model.notify(analyst.currentPath, error.message)
+          )
+        }
       >
         {trans.__('Forget this endpoint')}
       </button>

@@ -395,6 +395,15 @@ async def test_in_another_kernel_cells_wait_as_the_person_chose(
     assert closed["status"] == status
 
 
+async def test_a_stop_of_a_run_that_is_not_kept_is_refused(server: JupyterServer) -> None:
+    path = server.notebook("gone.ipynb")
+    async with asyncio.timeout(90), Panel(server) as panel:
+        await panel.attach(path)
+        await panel.say("stop", run_id="gone")
+        refused = await panel.until("refused")
+    assert (refused["request_id"], refused["reason"]) == ("gone", "unknown")
+
+
 async def test_undo_leaves_what_the_person_wrote(server: JupyterServer, say) -> None:
     say(CODE, ANSWER)
     path = server.notebook("undone.ipynb", sources=("mine = 1",))
