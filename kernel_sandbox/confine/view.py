@@ -31,9 +31,11 @@ __all__ = [
     "base_paths",
     "build",
     "has_process_limit",
+    "interpreter_folders",
     "is_covered",
     "look_again",
     "process_numbers",
+    "unfit",
 ]
 
 TEMPORARY_BYTES = 256 * 1024**2
@@ -68,15 +70,40 @@ def base_paths(network: bool) -> tuple[Path, ...]:
 
 
 def _interpreter_paths() -> list[str]:
-    """Return the folders of the interpreter and of this package, never the home around them."""
-    package = str(Path(kernel_sandbox.__file__).parent)
-    program = str(Path(sys.executable).resolve().parents[1])
-    roots = [sys.prefix, sys.base_prefix, program]
+    """Return the folders of the interpreter, without those in others that are shown."""
     kept: list[str] = []
-    for path in (*roots, *map(os.path.realpath, roots), package):
+    for path in map(str, interpreter_folders()):
         if not any(f"{path}/".startswith(f"{other}/") for other in (*_SYSTEM, *kept)):
             kept.append(path)
     return kept
+
+
+@functools.cache
+def interpreter_folders() -> tuple[Path, ...]:
+    """Return the folders of the interpreter and of this package, never the home around them."""
+    program = str(Path(sys.executable).resolve().parents[1])
+    roots = [sys.prefix, sys.base_prefix, program]
+    package = str(Path(kernel_sandbox.__file__).parent)
+    return tuple(map(Path, dict.fromkeys((*roots, *map(os.path.realpath, roots), package))))
+
+
+def unfit(folder: Path, run_dir: Path, *, has_view: bool) -> str:
+    """Return why a kernel can't have a folder to write; empty if it can.
+
+    Args:
+        folder: the folder, without links.
+        run_dir: the private folder of the kernel.
+        has_view: whether the kernel gets a view, which keeps the interpreter read-only.
+    """
+    for path in (Path.home(), run_dir, *map(Path, _SYSTEM)):
+        if path.is_relative_to(folder):
+            return f"it contains {path}"
+    for path in interpreter_folders():
+        if not path.is_relative_to(folder):
+            continue
+        if not has_view or path == folder or Path(os.path.realpath(path)) != path:
+            return f"it contains the Python environment {path}, which can't be kept read-only"
+    return ""
 
 
 def build(policy: ConfinementSpec) -> ConfinementSpec:
@@ -121,7 +148,8 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
                     policy = replace(policy, layer="")
             system.bind(found, place, read_only=name not in own, recursive=below)
     workspace = f"{root}{policy.workspace}"
-    held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
+    needed = (*policy.readable, *map(str, interpreter_folders()))
+    held_paths.hold(workspace, _inside(policy, needed), _inside(policy, policy.protected))
     _enter(root)
     os.chdir(policy.workspace)
     return policy

@@ -6,7 +6,9 @@ import resource
 import subprocess
 import sys
 import types
+import venv
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from kernel_sandbox.confine.probe import layers_without_view, probe
 from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness, shortcomings
 from kernel_sandbox.files.layer_entries import protected_paths
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.types import MIB, Limits
 
 POLICY = ConfinementSpec(
@@ -177,8 +180,8 @@ sys.exit(contained(policy, tell))
 """
 
 
-def confine_in_child(policy, tmp_path, environ, *code):
-    command = [sys.executable, "-c", CONFINE, *code]
+def confine_in_child(policy, tmp_path, environ, *code, python=sys.executable):
+    command = [python, "-c", CONFINE, *code]
     return subprocess.run(
         command,
         input=policy.to_text(),
@@ -376,6 +379,63 @@ for act in ACTS:
 
 def attempted(places, *acts):
     return run_contained(places, f"ACTS = {acts!r}\n{ATTEMPTS}")[1]
+
+
+@pytest.fixture
+def environment_inside(places):
+    """Makes a Python environment in the working folder; returns its interpreter."""
+    folder = places.workspace / "proj" / ".venv"
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "ours.pth").write_text("\n".join(path for path in sys.path if path))
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("has_layer", [True, False], ids=["layer", "direct"])
+def test_an_environment_in_the_folder_stays_as_it_is(
+    places, tmp_path, environment_inside, has_layer
+):
+    (place,) = environment_inside.parents[1].glob("lib/python*/site-packages")
+    site = place.relative_to(places.workspace)
+    acts = (
+        f"open('{site}/sitecustomize.py', 'w')",
+        f"open('{site}/ours.pth', 'a')",
+        "os.unlink('proj/.venv/bin/python')",
+        "os.rename('proj/.venv', 'proj/old')",
+        "os.rename('proj', 'old')",
+        "os.mkdir('proj/.venv/new')",
+        "open('proj/new.csv', 'w')",
+        "assert __import__('sys').prefix == os.path.abspath('proj/.venv')",
+    )
+    layer = WorkspaceLayer(places.workspace, tmp_path) if has_layer else None
+    given = replace(places, is_shared=True, layer=layer.path) if layer else places
+    policy = plan(Limits(), given, tuple(os.environ))
+    code = f"ACTS = {acts!r}\n{ATTEMPTS}"
+    done = confine_in_child(
+        policy, places.workspace, dict(os.environ), code, python=environment_inside
+    )
+    if layer is not None:
+        layer.remove()
+    assert done.returncode == 7, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    assert lines == ["EROFS", "EROFS", "EROFS", "EBUSY", "EBUSY", "EROFS", "yes", "yes"]
+
+
+def test_a_folder_with_what_must_stay_unwritable_is_unfit(monkeypatch, tmp_path):
+    project, run_dir = tmp_path / "project", tmp_path / "run"
+    (project / ".venv").mkdir(parents=True)
+    (project / "link").symlink_to(project / ".venv")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    unfit = partial(view.unfit, run_dir=run_dir)
+    monkeypatch.setattr(view, "interpreter_folders", lambda: (project / ".venv",))
+    assert unfit(project, has_view=True) == ""
+    assert "can't be kept read-only" in unfit(project, has_view=False)
+    assert "can't be kept read-only" in unfit(project / ".venv", has_view=True)
+    assert unfit(tmp_path, has_view=True) == f"it contains {tmp_path / 'home'}"
+    assert unfit(run_dir, has_view=True) == f"it contains {run_dir}"
+    assert unfit(Path("/usr"), has_view=True) == "it contains /usr"
+    monkeypatch.setattr(view, "interpreter_folders", lambda: (project / "link",))
+    assert "can't be kept read-only" in unfit(project, has_view=True)
 
 
 def test_the_folders_above_protected_files_stay_where_they_are(places):
