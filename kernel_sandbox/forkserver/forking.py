@@ -19,9 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel_sandbox.confine import landlock, view
+from kernel_sandbox.confine import landlock
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.spec import ConfinementSpec
+from kernel_sandbox.confine.system_paths import base_rules
 from kernel_sandbox.forkserver.cell_loop import CellLoop
 
 __all__ = ["BRANCHES", "TEMPORARY", "Forker", "obstacle"]
@@ -177,8 +178,9 @@ class Forker:  # pragma: no cover (runs in the worker)
         policy = self._policy
         readable = (*policy.readable_paths, *self._written)
         home = Path(policy.run_dir) / "home"
-        base = (*view.base_paths(policy.network), Path("/proc"))
-        return landlock.LandlockRules(readable, (folder, home), network=True, system=base)
+        trees, around = base_rules(policy.network)
+        base = (*trees, Path("/proc"))
+        return landlock.LandlockRules(readable, (folder, home), around, network=True, system=base)
 
 
 def _move(folder: Path) -> None:

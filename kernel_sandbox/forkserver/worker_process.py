@@ -18,7 +18,7 @@ from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import probe
 from kernel_sandbox.confine.run_folder import make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec
-from kernel_sandbox.confine.view import unfit
+from kernel_sandbox.confine.system_paths import unfit
 from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.workspace import Workspace, unfit_folder

@@ -31,7 +31,7 @@ from kernel_sandbox.confine.probe import probe
 from kernel_sandbox.confine.run_folder import furnish, make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness
-from kernel_sandbox.confine.view import unfit
+from kernel_sandbox.confine.system_paths import unfit
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.confine import confine, namespaces, rlimits, system, view
+from kernel_sandbox.confine import confine, namespaces, rlimits, system, system_paths, view
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import layers_without_view, probe
@@ -381,20 +381,23 @@ def attempted(places, *acts):
     return run_contained(places, f"ACTS = {acts!r}\n{ATTEMPTS}")[1]
 
 
-@pytest.fixture
-def environment_inside(places):
-    """Makes a Python environment in the working folder; returns its interpreter."""
-    folder = places.workspace / "proj" / ".venv"
+SETTINGS = ("pip.conf", "etc/odbc.ini", "etc/jupyter/config.d/a.json", "etc/fonts/fonts.conf")
+
+
+def environment_in(folder):
+    """Makes a Python environment with settings and returns its interpreter."""
     venv.create(folder, symlinks=True)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "ours.pth").write_text("\n".join(path for path in sys.path if path))
+    for name in SETTINGS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("password")
     return folder / "bin" / "python"
 
 
 @pytest.mark.parametrize("has_layer", [True, False], ids=["layer", "direct"])
-def test_an_environment_in_the_folder_stays_as_it_is(
-    places, tmp_path, environment_inside, has_layer
-):
+def test_an_environment_in_the_folder_stays_as_it_is(places, tmp_path, has_layer):
+    environment_inside = environment_in(places.workspace / "proj" / ".venv")
     (place,) = environment_inside.parents[1].glob("lib/python*/site-packages")
     site = place.relative_to(places.workspace)
     acts = (
@@ -406,6 +409,7 @@ def test_an_environment_in_the_folder_stays_as_it_is(
         "os.mkdir('proj/.venv/new')",
         "open('proj/new.csv', 'w')",
         "assert __import__('sys').prefix == os.path.abspath('proj/.venv')",
+        "assert open('proj/.venv/pip.conf').read() == ''",
     )
     layer = WorkspaceLayer(places.workspace, tmp_path) if has_layer else None
     given = replace(places, is_shared=True, layer=layer.path) if layer else places
@@ -418,7 +422,35 @@ def test_an_environment_in_the_folder_stays_as_it_is(
         layer.remove()
     assert done.returncode == 7, done.stderr
     lines = done.stdout.splitlines()[1:]
-    assert lines == ["EROFS", "EROFS", "EROFS", "EBUSY", "EBUSY", "EROFS", "yes", "yes"]
+    assert lines == ["EROFS", "EROFS", "EROFS", "EBUSY", "EBUSY", "EROFS", *["yes"] * 3]
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
+def test_settings_beside_the_interpreter_are_hidden_and_so_are_private_keys(
+    places, tmp_path, isolate
+):
+    python = environment_in(tmp_path / "venv")
+    paths = [str(tmp_path / "venv" / name) for name in (*SETTINGS, "pyvenv.cfg")]
+    code = f"""
+import os, ssl, sys
+def attempt(act):
+    try:
+        return bool(act())
+    except OSError:
+        return False
+for path in {paths!r}:
+    print(attempt(lambda: open(path).read()))
+print(attempt(lambda: [os.listdir("/etc/ssl/private")]))
+print(len(os.listdir("/etc/ssl/certs")) > 0, "bin" in os.listdir(sys.prefix))
+"""
+    policy = plan(Limits(), places, tuple(os.environ), isolate=isolate)
+    done = confine_in_child(policy, places.workspace, dict(os.environ), code, python=python)
+    assert done.returncode == 7, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    assert lines == [*["False"] * 3, "True", "True", "False", "True True"]
+    trees, around = system_paths.base_rules(network=True)
+    private = Path("/etc/ssl/private/key.pem")
+    assert not {*private.parents, private}.intersection((*trees, *around))
 
 
 def test_a_folder_with_what_must_stay_unwritable_is_unfit(monkeypatch, tmp_path):
@@ -426,15 +458,15 @@ def test_a_folder_with_what_must_stay_unwritable_is_unfit(monkeypatch, tmp_path)
     (project / ".venv").mkdir(parents=True)
     (project / "link").symlink_to(project / ".venv")
     monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
-    unfit = partial(view.unfit, run_dir=run_dir)
-    monkeypatch.setattr(view, "interpreter_folders", lambda: (project / ".venv",))
+    unfit = partial(system_paths.unfit, run_dir=run_dir)
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (project / ".venv",))
     assert unfit(project, has_view=True) == ""
     assert "can't be kept read-only" in unfit(project, has_view=False)
     assert "can't be kept read-only" in unfit(project / ".venv", has_view=True)
     assert unfit(tmp_path, has_view=True) == f"it contains {tmp_path / 'home'}"
     assert unfit(run_dir, has_view=True) == f"it contains {run_dir}"
     assert unfit(Path("/usr"), has_view=True) == "it contains /usr"
-    monkeypatch.setattr(view, "interpreter_folders", lambda: (project / "link",))
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (project / "link",))
     assert "can't be kept read-only" in unfit(project, has_view=True)
 
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.confine import view
+from kernel_sandbox.confine import system_paths
 from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.confine.probe import Probe
 from kernel_sandbox.errors import (
@@ -511,7 +511,7 @@ async def test_a_project_with_its_environment_inside_is_worked_in(
     environment_folder = tmp_path / ".venv"
     environment_folder.mkdir()
     (environment_folder / "pyvenv.cfg").write_text("home = /")
-    monkeypatch.setattr(view, "interpreter_folders", lambda: (environment_folder,))
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (environment_folder,))
     session = await open_session(Limits(writable_dir=tmp_path))
     result = await session.run("open('new.csv', 'w').write('a')")
     assert result.ok
