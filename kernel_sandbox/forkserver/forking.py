@@ -4,7 +4,8 @@ Covered: a child has its own connection, event loop, working folder and temporar
 Landlock layer keeps it out of its siblings' folders and, if the system can, from signalling them.
 A state that a fork would break is refused: threads, open files, sockets, running programs.
 Not covered: the home folder, which all states of a tree share, and reading what earlier states
-wrote. The system accepts sixteen Landlock layers, and a deeper state is refused.
+wrote. A child restricts itself after it has run the cells before it: these can prevent that, for
+all states after them. The system accepts sixteen Landlock layers, and a deeper state is refused.
 """
 
 from __future__ import annotations
