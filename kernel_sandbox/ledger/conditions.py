@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from kernel_sandbox.ledger.book import CONDITION_CHARS, Book, CallNote, Condition, TableCall
-from kernel_sandbox.ledger.coverage import code_text, coverage_of
+from kernel_sandbox.ledger.coverage import code_text, coverage_of, label
 from kernel_sandbox.ledger.facts import Coverage
-from kernel_sandbox.ledger.origins import COMPUTED, is_computed, named
+from kernel_sandbox.ledger.origins import COMPUTED, is_computed
 
 __all__ = ["combined", "compared", "condition_of", "count_true", "inverted", "is_mask"]
 
@@ -36,19 +36,19 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
         wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
         if sign == "between":
             wanted = [wanted, call.argument(2, "right")]
-        is_other = is_computed(book, wanted)
+        is_other, is_own = is_computed(book, wanted), not is_computed(book, column)
         value = COMPUTED if is_other else code_text(wanted)
         if sign == "between":
             opens, closes = _ENDS[call.argument(3, "inclusive", "both")]
             value = f"{opens}{value[1:-1]}{closes}"
-        text = form.format(column=named(book, column), sign=sign, value=value)
+        text = form.format(column=label(column) if is_own else COMPUTED, sign=sign, value=value)
         text = text[:CONDITION_CHARS]
         condition = Condition(
             text,
             rows=count_true(call.result),
             digest=_digest(call.result),
             is_of_missing=sign in ("missing", "not missing"),
-            is_computed=is_other or is_computed(book, column),
+            is_computed=is_other or not is_own,
         )
         is_plain = not (condition.rows or condition.is_of_missing or condition.is_computed)
         if is_plain and isinstance(column, pd.Series):

@@ -29,6 +29,8 @@ _NUMBERS = "iufcm"
 _MOST_ROWS = 5_000_000
 _MOST_SEARCHED = 200_000
 """Most rows of a column whose values are searched for others in another order."""
+_GLANCE = 100
+"""Rows that are compared before all of them are."""
 _MOST_TABLES = 50
 
 
@@ -80,7 +82,7 @@ def _sources(book: Book, name: Any) -> Iterator[Any]:
 
 
 def _has_values(values: Any, source: Any) -> bool:
-    """Return whether values are those of a column: all, some, with gaps filled, or as integers."""
+    """Return whether values are those of a column: all or some, with other gaps, as integers."""
     if max(len(values), len(source)) > _MOST_ROWS:
         return False
     kind = source.dtype.kind
@@ -91,11 +93,18 @@ def _has_values(values: Any, source: Any) -> bool:
         return same_rows is not None
     if same_rows is None:
         return len(source) <= _MOST_SEARCHED and bool(values.dropna().isin(source).all())
-    mine, theirs = pd.Series(values.array), pd.Series(same_rows.array)
-    same = (mine == theirs) | theirs.isna()
-    if values.dtype.kind in "iu" and kind == "f":
+    return not values.isna().all() and all(
+        _is_equal(values.iloc[:most], same_rows.iloc[:most]) for most in (_GLANCE, None)
+    )
+
+
+def _is_equal(values: Any, source: Any) -> bool:
+    """Return whether values are those of the same rows of a column, where both have any."""
+    mine, theirs = (pd.Series(one.array, copy=False) for one in (values, source))
+    same = (mine == theirs) | theirs.isna() | mine.isna()
+    if values.dtype.kind in "iu" and source.dtype.kind == "f":
         same |= mine == np.trunc(theirs)
-    return bool(same.fillna(False).all())
+    return bool(same.all())
 
 
 def _at(source: Any, index: Any) -> Any:

@@ -82,6 +82,7 @@ def test_groups_are_not_the_column_that_they_sum() -> None:
         ("df.price.astype(float) > 900", "price > 900 (of 4); price runs from 2.0 to 5.0"),
         ("df.weight.fillna(0) > 900", "weight > 900 (of 4); weight runs from 0.0 to 4.2"),
         ("df.weight.fillna(0).astype(int) > 900", "weight > 900 (of 4); weight runs from 0 to 4"),
+        ("df.score.replace(80, np.nan) > 900", "score > 900 (of 4); score runs from 50.0 to 70.0"),
         ("df.loc[:, 'price'] > 900", "price > 900 (of 4); price runs from 2 to 5"),
         ("df.name.str.strip().str.lower() == 'abd'", "name == 'abd' (of 4); 'abcd' has 1"),
         ("pd.to_numeric(df.paid) > 900", "paid > 900 (of 4); paid runs from 1 to 4"),
