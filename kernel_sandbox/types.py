@@ -56,7 +56,8 @@ class Limits:
     network: bool = False
     """Whether the kernel may reach any network."""
     writable_dir: Path | None = None
-    """The one folder that the kernel may write; `None` gives it a private temporary one."""
+    """The one folder that the kernel may write; `None` gives it a private temporary one. It must
+    not contain the home folder; one with the Python environment inside needs namespaces."""
 
     def __post_init__(self) -> None:
         for name in _POSITIVE:

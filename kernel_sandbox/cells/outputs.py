@@ -22,6 +22,8 @@ OUTPUTS = 10_000
 """The most parts kept of a cell: even an empty one takes memory."""
 PART_BYTES = 64
 """The least size of a part beyond that number."""
+SAME_ID = 100
+"""The most displays kept of one identity: an update changes all of them."""
 
 _Content = Mapping[str, Any]
 
@@ -76,8 +78,11 @@ class OutputCollector:
         self._on_change = on_change
         self._limit = limit_bytes
         self._outputs: list[Display | CellError | _Text] = []
-        self._ids: dict[str, list[int]] = {}
+        self._ids: dict[str, dict[int, int]] = {}
+        """The outputs of each identity: index, and bytes of the content."""
         self._kept_bytes = 0
+        self._copied_bytes = 0
+        """What updates have written beyond the first display of each."""
         self._errors = 0
         self._clear_first = False
         self.cut_bytes = 0
@@ -117,9 +122,9 @@ class OutputCollector:
             self._drop_all()
         handler(content)
 
-    def _has_place(self, size: int) -> bool:
+    def _has_place(self, size: int, same_id: int = 0) -> bool:
         """Return whether one more part is allowed; if not, count it as cut."""
-        if len(self._outputs) < OUTPUTS:
+        if len(self._outputs) < OUTPUTS and same_id < SAME_ID:
             return True
         self.cut_bytes += max(size, PART_BYTES)
         return False
@@ -149,34 +154,49 @@ class OutputCollector:
     def _display(self, content: _Content) -> None:
         count = content.get("execution_count")
         display = Display(clean_bundle(content["data"]), content["metadata"], count)
-        size = _size(display)
+        own_size = _size(display)
         identity = _identity(content)
-        size += len(str(identity or ""))
-        if not self._has_place(size):
+        size = own_size + len(str(identity or ""))
+        if not self._has_place(size, len(self._ids.get(identity, ()))):
             return
         if size > self._limit - self._kept_bytes:  # half an image is of no use
             self.cut_bytes += size
             return
         self._kept_bytes += size
         if identity is not None:
-            self._ids.setdefault(identity, []).append(len(self._outputs))
+            self._ids.setdefault(identity, {})[len(self._outputs)] = own_size
         self._outputs.append(display)
         self._on_change(Added(display))
 
     def _update(self, content: _Content) -> None:
-        identity = _identity(content)
-        for index in self._ids.get(identity, ()):
+        sizes = self._ids.get(_identity(content))
+        if not sizes:
+            return
+        new = Display(clean_bundle(content["data"]), content["metadata"])
+        size = _size(new)
+        for place, (index, old_size) in enumerate(sizes.items()):
+            if place and not self._has_room_for_copy(max(size, PART_BYTES)):
+                continue
             old = self._outputs[index]
             if not isinstance(old, Display):
                 continue
-            new = replace(old, data=clean_bundle(content["data"]), metadata=content["metadata"])
-            growth = _size(new) - _size(old)
+            growth = size - old_size
             if growth > self._limit - self._kept_bytes:
                 self.cut_bytes += growth
                 continue
             self._kept_bytes += growth
-            self._outputs[index] = new
-            self._on_change(Replaced(index, new))
+            sizes[index] = size
+            changed = replace(new, execution_count=old.execution_count)
+            self._outputs[index] = changed
+            self._on_change(Replaced(index, changed))
+
+    def _has_room_for_copy(self, size: int) -> bool:
+        """Return whether one message may change one more display; if not, count it as cut."""
+        self._copied_bytes += size
+        if self._copied_bytes <= self._limit:
+            return True
+        self.cut_bytes += size
+        return False
 
     def _error(self, content: _Content) -> None:
         if not self._has_place(len(content["evalue"])):

@@ -31,6 +31,7 @@ from kernel_sandbox.confine import (
     rlimits,
     seccomp,
     system,
+    system_paths,
     view,
 )
 from kernel_sandbox.confine.layers import Containment, Layer, LayerState
@@ -61,7 +62,7 @@ def prepare_confinement() -> None:
     """Compute once, before workers are forked, what is the same for all of them."""
     seccomp.prepare_programs()
     for network in (False, True):
-        view.base_paths(network)
+        system_paths.base_paths(network)
 
 
 def contained(
@@ -301,12 +302,14 @@ def confine_late(policy: ConfinementSpec, containment: Containment) -> Containme
 
 def _rules(policy: ConfinementSpec) -> landlock.LandlockRules:
     readable = (*policy.readable_paths, Path(policy.run_dir))
-    base = (*view.base_paths(policy.network), Path("/proc"))
+    trees, around = system_paths.base_rules(policy.network)
+    base = (*trees, Path("/proc"))
     folders = tuple(map(Path, (policy.workspace, *policy.private)))
     if policy.no_view:
         # Python lists the folder that it imports a package from, hence the parents.
-        parents = tuple(Path(package).resolve().parent for package in policy.packages)
-        return landlock.LandlockRules(readable, folders, parents, policy.network, system=base)
+        parents = (Path(package).resolve().parent for package in policy.packages)
+        listable = (*around, *parents)
+        return landlock.LandlockRules(readable, folders, listable, policy.network, system=base)
     # A view has nothing to hide, and in a network of its own a kernel may talk to itself.
     private = (Path("/tmp"), Path("/dev/shm"))  # noqa: S108
     return landlock.LandlockRules(

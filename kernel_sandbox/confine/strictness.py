@@ -96,8 +96,8 @@ _WEAKNESSES = (
     (
         ("read_only_view",),
         Weakness(
-            "Restricted code sees names, sizes and dates of your files here, and can change their "
-            "modes, dates and attributes.",
+            "Restricted code sees names, sizes and dates of your files and the command lines of "
+            "your programs here, and can change the files' modes, dates and attributes.",
             _NAMESPACES,
             is_grave=False,
         ),

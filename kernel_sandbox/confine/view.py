@@ -3,32 +3,35 @@
 Covered: system folders, the interpreter, the inputs and the run folder are read-only. The working
 folder, the home folder and the folder for temporary files are writable. Protected paths in them are
 not, and can't be moved (`held_paths`). There are a small private /tmp and /dev/shm, and a read-only
-/proc of the kernel's own processes. Nothing else of the machine has a name in the view.
+/proc of the kernel's own processes. Settings beside the interpreter are covered (`system_paths`).
+Nothing else of the machine has a name in the view.
 Not covered: a protected path that is created only after the start.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import stat
-import sys
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-import kernel_sandbox
 from kernel_sandbox.confine import held_paths, system
 from kernel_sandbox.confine.rlimits import THREADS
 from kernel_sandbox.confine.spec import ConfinementSpec
 from kernel_sandbox.confine.system import MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_REC
+from kernel_sandbox.confine.system_paths import (
+    SYSTEM,
+    base_paths,
+    hidden_paths,
+    interpreter_folders,
+)
 from kernel_sandbox.files.beneath import opened
 
 __all__ = [
     "DEVICES",
     "UNLISTED",
-    "base_paths",
     "build",
     "has_process_limit",
     "is_covered",
@@ -44,39 +47,15 @@ TEMPORARY_FILES = 16_384
 
 UNLISTED = Path("/.unlisted")
 """An empty file that no rule names: only the view restricts a process that can read it."""
+EMPTY = Path("/.empty")
+"""An empty folder, likewise."""
 DEVICES = ("null", "full", "random", "urandom")
 """No `zero`: memory mapped from it and shared stays when no process maps it any more."""
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
-_ETC = ("ld.so.cache", "alternatives", "fonts", "ssl", "localtime", "timezone", "mime.types")
-_ETC_NETWORK = ("resolv.conf", "hosts", "nsswitch.conf", "ca-certificates", "pki")
 _RESERVED_PIDS = 300
 """The system never assigns process ids below this one twice."""
 _OWN_LIMIT_SINCE = (6, 14)
 """First Linux in which a process namespace has its own `pid_max`. Before it, the file applies to
 the whole machine, and root may write it from inside the view, too."""
-
-
-@functools.cache
-def base_paths(network: bool) -> tuple[Path, ...]:
-    """Return what every kernel may read: system and interpreter, missing paths included.
-
-    Args:
-        network: whether the kernel may reach a network.
-    """
-    etc = (*_ETC, *_ETC_NETWORK) if network else _ETC
-    return tuple(map(Path, (*_SYSTEM, *(f"/etc/{name}" for name in etc), *_interpreter_paths())))
-
-
-def _interpreter_paths() -> list[str]:
-    """Return the folders of the interpreter and of this package, never the home around them."""
-    package = str(Path(kernel_sandbox.__file__).parent)
-    program = str(Path(sys.executable).resolve().parents[1])
-    roots = [sys.prefix, sys.base_prefix, program]
-    kept: list[str] = []
-    for path in (*roots, *map(os.path.realpath, roots), package):
-        if not any(f"{path}/".startswith(f"{other}/") for other in (*_SYSTEM, *kept)):
-            kept.append(path)
-    return kept
 
 
 def build(policy: ConfinementSpec) -> ConfinementSpec:
@@ -100,6 +79,7 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
     _make_devices(root)
     _make_temporary(root)
     _touch(f"{root}{UNLISTED}")
+    Path(f"{root}{EMPTY}").mkdir()
     for path in base_paths(policy.network):
         if path.exists():
             _show(root, path)
@@ -121,7 +101,10 @@ def build(policy: ConfinementSpec) -> ConfinementSpec:
                     policy = replace(policy, layer="")
             system.bind(found, place, read_only=name not in own, recursive=below)
     workspace = f"{root}{policy.workspace}"
-    held_paths.hold(workspace, _inside(policy, policy.readable), _inside(policy, policy.protected))
+    needed = (*policy.readable, *map(str, interpreter_folders()))
+    held_paths.hold(workspace, _inside(policy, needed), _inside(policy, policy.protected))
+    for path in hidden_paths():
+        _hide(root, path)
     _enter(root)
     os.chdir(policy.workspace)
     return policy
@@ -182,12 +165,21 @@ def _inside(policy: ConfinementSpec, paths: Iterable[str]) -> list[Path]:
 
 def _show(root: Path, path: Path) -> None:
     """Show a file or folder at its own path, read-only; a link of the system stays a link."""
-    if str(path) in _SYSTEM and path.is_symlink():
+    if str(path) in SYSTEM and path.is_symlink():
         (root / path.relative_to("/")).symlink_to(path.readlink())
         return
     target = _make_place(f"{root}{path}", is_folder=path.is_dir())
     system.mount(str(path.resolve()), target, flags=MS_BIND | MS_REC)
     system.make_read_only(target, recursive=True)
+
+
+def _hide(root: Path, path: Path) -> None:
+    """Cover a file or folder, if it is shown, with an empty one."""
+    target = f"{root}{path}"
+    if os.path.lexists(target):
+        cover = EMPTY if path.is_dir() else UNLISTED
+        system.mount(f"{root}{cover}", target, flags=MS_BIND)
+        system.make_read_only(target, recursive=False)
 
 
 def _make_place(target: str, *, is_folder: bool) -> str:

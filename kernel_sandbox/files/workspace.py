@@ -28,7 +28,7 @@ from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import written
 from kernel_sandbox.types import FileChange
 
-__all__ = ["Workspace", "copy_files", "regular_files", "write_files"]
+__all__ = ["Workspace", "copy_files", "regular_files", "unfit_folder", "write_files"]
 
 _MOST_FILES = 5_000
 """With more files, changes are not reported one by one."""
@@ -150,6 +150,17 @@ def _given(folder: Path) -> Path:
     if not path.is_dir() or not os.access(path, os.W_OK | os.X_OK):
         raise WorkspaceError(f"the working folder {path} is not a folder that can be written")
     return path
+
+
+def unfit_folder(folder: Path, problem: str) -> WorkspaceError:
+    """Return the error of a working folder that a kernel can't have.
+
+    Args:
+        folder: the folder.
+        problem: why not.
+    """
+    text = f"the working folder {folder} can't be used: {problem}. Give one below it"
+    return WorkspaceError(text)
 
 
 def _readable(name: str, path: Path) -> Path:

@@ -4,7 +4,8 @@ Covered: a child has its own connection, event loop, working folder and temporar
 Landlock layer keeps it out of its siblings' folders and, if the system can, from signalling them.
 A state that a fork would break is refused: threads, open files, sockets, running programs.
 Not covered: the home folder, which all states of a tree share, and reading what earlier states
-wrote. The system accepts sixteen Landlock layers, and a deeper state is refused.
+wrote. A child restricts itself after it has run the cells before it: these can prevent that, for
+all states after them. The system accepts sixteen Landlock layers, and a deeper state is refused.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernel_sandbox.confine import landlock, view
+from kernel_sandbox.confine import landlock
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.spec import ConfinementSpec
+from kernel_sandbox.confine.system_paths import base_rules
 from kernel_sandbox.forkserver.cell_loop import CellLoop
 
 __all__ = ["BRANCHES", "TEMPORARY", "Forker", "obstacle"]
@@ -177,8 +179,9 @@ class Forker:  # pragma: no cover (runs in the worker)
         policy = self._policy
         readable = (*policy.readable_paths, *self._written)
         home = Path(policy.run_dir) / "home"
-        base = (*view.base_paths(policy.network), Path("/proc"))
-        return landlock.LandlockRules(readable, (folder, home), network=True, system=base)
+        trees, around = base_rules(policy.network)
+        base = (*trees, Path("/proc"))
+        return landlock.LandlockRules(readable, (folder, home), around, network=True, system=base)
 
 
 def _move(folder: Path) -> None:

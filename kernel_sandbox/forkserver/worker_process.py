@@ -18,9 +18,10 @@ from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import probe
 from kernel_sandbox.confine.run_folder import make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec
+from kernel_sandbox.confine.system_paths import unfit
 from kernel_sandbox.errors import KernelStartError, SandboxError
 from kernel_sandbox.files.folders import PrivateFolder
-from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.files.workspace import Workspace, unfit_folder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.forked_kernel import ForkedKernel
 from kernel_sandbox.forkserver.zygote_client import ForkedWorker, Zygote
@@ -85,6 +86,7 @@ class WorkerProcess(ForkedKernel):
         Raises:
             KernelStartError: it ended, or did not answer in time.
             SessionClosedError: the zygote was closed.
+            WorkspaceError: it can't have its working folder.
         """
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -130,7 +132,12 @@ class WorkerProcess(ForkedKernel):
     ) -> tuple[Fence, ConfinementSpec]:
         fence = self._fence = Fence(places.run_dir.name, self._limits, self._options.group_bytes)
         isolate = self._options.isolate
-        if places.is_shared and isolate and probe().has_view:
+        has_view = isolate and probe().has_view
+        if places.is_shared and (
+            problem := unfit(places.workspace, places.run_dir, has_view=has_view)
+        ):
+            raise unfit_folder(places.workspace, problem)
+        if places.is_shared and has_view:
             self._layer = WorkspaceLayer(
                 places.workspace, Path(tempfile.gettempdir()), self._limits.disk_bytes
             )

@@ -16,7 +16,7 @@ from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.cells.zmq_channels import ZmqChannels, new_context, new_session
 from kernel_sandbox.confine.layers import Containment
 from kernel_sandbox.errors import KernelStartError, SandboxError
-from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.files.workspace import Workspace, unfit_folder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.types import Limits
@@ -95,6 +95,7 @@ class LiveKernel(WatchedKernel):
 
         Raises:
             KernelStartError: it ended, or did not answer in time.
+            WorkspaceError: it can't have its working folder.
         """
         try:
             async with asyncio.timeout(START_TIMEOUT_S):
@@ -115,6 +116,8 @@ class LiveKernel(WatchedKernel):
             )
         except OSError as error:
             raise KernelStartError(f"the kernel's process could not be started: {error}") from error
+        if problem := self.provisioner.workspace_problem:
+            raise unfit_folder(self._workspace.path, problem)
         self._tasks.append(asyncio.create_task(self._await_death()))
         self._channel = ZmqChannels(
             self._manager.client(session=new_session(self._manager.session.key))

@@ -12,7 +12,6 @@ import contextlib
 import importlib.util
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,6 +31,7 @@ from kernel_sandbox.confine.probe import probe
 from kernel_sandbox.confine.run_folder import furnish, make_run_folder
 from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness
+from kernel_sandbox.confine.system_paths import unfit
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
@@ -122,6 +122,8 @@ class SandboxProvisioner(LocalProvisioner):
         self._tending: asyncio.Task[None] | None = None
         self.workspace: Path | None = None
         """The folder in which the kernel works and which it may write, once it is started."""
+        self.workspace_problem = ""
+        """Why the kernel does not work in the notebook's folder; empty if it does."""
 
     @property
     def run_dir(self) -> Path | None:
@@ -167,7 +169,8 @@ class SandboxProvisioner(LocalProvisioner):
         run_dir = self._folder.path
         self._kernel_pid = self.exit_status = None
         self._use_sockets(run_dir)
-        workspace = self.workspace = self._workspace(kwargs.get("cwd"), run_dir)
+        workspace = await asyncio.to_thread(self._workspace, kwargs.get("cwd"), run_dir)
+        self.workspace = workspace
         variables = environment.kernel_environment(workspace, run_dir)
         if not self.is_confined:
             self.log.warning("%s", _OFF)
@@ -279,11 +282,15 @@ class SandboxProvisioner(LocalProvisioner):
         return not any(one is not None and workspace.is_relative_to(one) for one in private)
 
     def _workspace(self, folder: str | None, run_dir: Path) -> Path:
-        """Return the notebook's folder, unless that would allow writing to an entire home."""
-        asked = Path(folder or run_dir / "work").resolve()
-        guarded = (Path.home(), Path(sys.prefix), run_dir)
-        if folder is not None and not any(path.is_relative_to(asked) for path in guarded):
-            return asked
+        """Return the notebook's folder, or a private one if there is none, or it is unfit."""
+        self.workspace_problem = ""
+        if folder is not None:
+            asked = Path(folder).resolve()
+            has_view = self.is_confined and self.isolate and probe().has_view
+            self.workspace_problem = unfit(asked, run_dir, has_view=has_view)
+            if not self.workspace_problem:
+                return asked
+            self.log.warning("a kernel does not work in %s: %s", asked, self.workspace_problem)
         private = run_dir / "work"
         if private.is_symlink():  # an earlier kernel created it where no view protected the folder
             private.unlink()
@@ -321,7 +328,14 @@ class SandboxProvisioner(LocalProvisioner):
             return Containment()
         fence, around = self._fence, report.containment
         layer = fence.layer(around) if fence is not None else _NO_FENCE
-        return around.with_layers([layer])
+        layers = [layer]
+        if self.workspace_problem:
+            reason = (
+                f"not in the notebook's folder: {self.workspace_problem}. "
+                "What cells write goes away with the kernel"
+            )
+            layers.append(Layer("private_workspace", LayerState.REFUSED, reason))
+        return around.with_layers(layers)
 
     @property
     def kernel_pid(self) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from kernel_sandbox.ledger.facts import MOST_FACTS, Coverage, Fact
 
-__all__ = ["CONDITION_CHARS", "Book", "CallNote", "Condition", "TableCall"]
+__all__ = ["CONDITION_CHARS", "Book", "CallNote", "ColumnOrigin", "Condition", "TableCall"]
 
 CONDITION_CHARS = 200
 """Most characters of a condition in words."""
@@ -26,7 +26,7 @@ _PER_LINE = 8
 _MOST_LOOKS = 2_000
 """Most operations inspected in a cell; more from a loop add nothing."""
 _REMEMBERED = 64
-"""Most masks, and most tables without rows, whose origin is kept."""
+"""Most masks, columns, and tables without rows, whose origin is kept."""
 _MOST_EXPLAINED, _EXPLAINING_S = 8, 0.06
 
 
@@ -38,11 +38,24 @@ class Condition:
     coverage: tuple[Coverage, ...] = ()
     """What the data contain instead; empty if the mask selects rows."""
     rows: int = 0
-    """Rows that met it; a mask with another number of them was changed since."""
+    """Rows that met it."""
+    digest: int = 0
+    """Of the mask's truths; a mask with another one was changed since."""
     joined_by: str = ""
     """The word that joins its parts; empty if there is only one."""
     is_of_missing: bool = False
     """Whether it asks for missing values: finding none is no absence of data."""
+    is_computed: bool = False
+    """Whether it is about computed values: finding none is no absence of data."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnOrigin:
+    """Where a Series comes from."""
+
+    table: weakref.ref[Any] | None
+    is_derived: bool
+    """Whether it has the name of a column and other values."""
 
 
 @dataclass(slots=True)
@@ -91,7 +104,8 @@ class Book:
         self._looks = 0
         self._explained, self._explaining_s = 0, 0.0
         self._masks: dict[int, tuple[weakref.ref[Any], Condition]] = {}
-        self._voids: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._columns: dict[int, tuple[weakref.ref[Any], ColumnOrigin]] = {}
+        self._voids: dict[int, tuple[weakref.ref[Any], Condition]] = {}
 
     def open(self, namespace: object) -> None:
         """Begin a cell.
@@ -102,13 +116,13 @@ class Book:
         self.namespace, self.thread = namespace, threading.get_ident()
         self._facts, self._per_line, self._looks = [], {}, 0
         self._explained, self._explaining_s = 0, 0.0
-        self._masks = {}
+        self._masks, self._columns = {}, {}
         self.is_quiet = False
 
     def close(self) -> list[Fact]:
         """End the cell and return what was recorded, in order."""
         self.is_quiet, self.namespace = True, None
-        self._masks = {}
+        self._masks, self._columns = {}, {}
         facts, self._facts = self._facts, []
         return facts
 
@@ -154,7 +168,28 @@ class Book:
         found: Condition | None = _known(self._masks, mask)
         return found
 
-    def remember_void(self, table: Any, why: str) -> None:
+    def remember_column(self, column: Any, table: Any = None, *, is_derived: bool = False) -> None:
+        """Keep where a Series comes from, for as long as it lives.
+
+        Args:
+            column: a Series.
+            table: the table that it is a column of.
+            is_derived: whether it was computed from one.
+        """
+        origin = ColumnOrigin(None if table is None else weakref.ref(table), is_derived)
+        _put(self._columns, column, origin)
+
+    def column(self, values: Any) -> ColumnOrigin | None:
+        """Return where a Series comes from, or `None` if it is unknown."""
+        found: ColumnOrigin | None = _known(self._columns, values)
+        return found
+
+    def tables(self) -> list[Any]:
+        """Return the tables that the cell has taken columns from, if they still live."""
+        known = [origin.table() for _, origin in self._columns.values() if origin.table]
+        return list({id(table): table for table in known if table is not None}.values())
+
+    def remember_void(self, table: Any, why: Condition) -> None:
         """Keep why a table has no rows, for as long as it lives.
 
         Args:
@@ -163,9 +198,9 @@ class Book:
         """
         _put(self._voids, table, why)
 
-    def void_of(self, table: Any) -> str:
-        """Return why a table has no rows; empty if it is unknown."""
-        return _known(self._voids, table) or ""
+    def void_of(self, table: Any) -> Condition:
+        """Return why a table has no rows; a condition without text if it is unknown."""
+        return _known(self._voids, table) or Condition("")
 
     @contextmanager
     def explaining(self) -> Iterator[bool]:

@@ -5,6 +5,7 @@ Like `notes`, imported only when pandas is loaded, and run while the book is qui
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,12 @@ import pandas as pd
 from kernel_sandbox.ledger.book import CONDITION_CHARS, Book, CallNote, Condition, TableCall
 from kernel_sandbox.ledger.coverage import code_text, coverage_of, label
 from kernel_sandbox.ledger.facts import Coverage
+from kernel_sandbox.ledger.origins import COMPUTED, is_computed
 
 __all__ = ["combined", "compared", "condition_of", "count_true", "inverted", "is_mask"]
+
+_ENDS = {"both": ("[", "]"), "left": ("[", ")"), "right": ("(", "]"), "neither": ("(", ")")}
+"""How the ends of a range are written, by `inclusive`."""
 
 
 def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
@@ -31,15 +36,25 @@ def compared(sign: str, form: str = "{column} {sign} {value}") -> CallNote:
         wanted = call.args[1] if len(call.args) > 1 else next(iter(call.kwargs.values()), None)
         if sign == "between":
             wanted = [wanted, call.argument(2, "right")]
-        text = form.format(column=label(column), sign=sign, value=code_text(wanted))
+        is_other, is_own = is_computed(book, wanted), not is_computed(book, column)
+        value = COMPUTED if is_other else code_text(wanted)
+        if sign == "between":
+            opens, closes = _ENDS[call.argument(3, "inclusive", "both")]
+            value = f"{opens}{value[1:-1]}{closes}"
+        text = form.format(column=label(column) if is_own else COMPUTED, sign=sign, value=value)
         text = text[:CONDITION_CHARS]
-        rows = count_true(call.result)
-        coverage: tuple[Coverage, ...] = ()
-        is_of_missing = sign in ("missing", "not missing")
-        if not rows and isinstance(column, pd.Series) and not is_of_missing:
+        condition = Condition(
+            text,
+            rows=count_true(call.result),
+            digest=_digest(call.result),
+            is_of_missing=sign in ("missing", "not missing"),
+            is_computed=is_other or not is_own,
+        )
+        is_plain = not (condition.rows or condition.is_of_missing or condition.is_computed)
+        if is_plain and isinstance(column, pd.Series):
             with book.explaining() as may:
                 coverage = (coverage_of(column, wanted, text),) if may else ()
-        condition = Condition(text, coverage, rows, is_of_missing=is_of_missing)
+            condition = replace(condition, coverage=coverage)
         book.remember(call.result, condition)
 
     return note
@@ -61,8 +76,16 @@ def combined(word: str) -> CallNote:
         if not rows:
             for side in filter(None, known):
                 coverage += side.coverage or (Coverage(side.text, side.rows),)
-        text = f" {word} ".join(texts)[:CONDITION_CHARS]
-        book.remember(call.result, Condition(text, coverage, rows, word))
+        is_absent = any(side and not (side.rows or side.is_computed) for side in known)
+        condition = Condition(
+            f" {word} ".join(texts)[:CONDITION_CHARS],
+            coverage,
+            rows,
+            _digest(call.result),
+            word,
+            is_computed=not is_absent and any(side.is_computed for side in sides),
+        )
+        book.remember(call.result, condition)
 
     return note
 
@@ -71,8 +94,13 @@ def inverted(book: Book, call: TableCall) -> None:
     """Record `~`."""
     inner = condition_of(book, call.table)
     if inner is not None:
-        text = f"not ({inner.text})"[:CONDITION_CHARS]
-        book.remember(call.result, Condition(text, rows=count_true(call.result)))
+        condition = Condition(
+            f"not ({inner.text})"[:CONDITION_CHARS],
+            rows=count_true(call.result),
+            digest=_digest(call.result),
+            is_computed=inner.is_computed,
+        )
+        book.remember(call.result, condition)
 
 
 def condition_of(book: Book, mask: Any) -> Condition | None:
@@ -83,15 +111,24 @@ def condition_of(book: Book, mask: Any) -> Condition | None:
         mask: any object.
     """
     known = book.condition_of(mask)
-    return known if known is not None and known.rows == count_true(mask) else None
+    return known if known is not None and known.digest == _digest(mask) else None
+
+
+def _digest(mask: Any) -> int:
+    """Return a number that is another one, in all likelihood, for a mask of other truths."""
+    return hash(np.packbits(_truths(mask)).tobytes())
 
 
 def count_true(mask: Any) -> int:
     """Return the number of true values of a mask; a missing one is not true."""
+    return int(np.count_nonzero(_truths(mask)))
+
+
+def _truths(mask: Any) -> Any:
     values = getattr(mask, "_values", mask)
     if not isinstance(values, np.ndarray):
-        return int(mask.sum())
-    return int(np.count_nonzero(values == np.True_ if values.dtype == object else values))
+        return values.to_numpy(bool, na_value=False)
+    return values == np.True_ if values.dtype == object else values
 
 
 def is_mask(key: Any) -> bool:

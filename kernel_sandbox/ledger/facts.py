@@ -76,10 +76,14 @@ class Fact:
     """Line of the code, counted from 1; 0 if unknown."""
     times: int = 1
     """How often the same fact occurred."""
+    is_computed: bool = False
+    """Whether its condition is about computed values, of which the data may have none."""
 
     @property
     def is_absence(self) -> bool:
         """Whether what was asked for was not in the data."""
+        if self.is_computed:
+            return False
         if self.kind in ("nothing", "shown"):
             return True
         if self.after != 0 or self.before == 0:
@@ -130,6 +134,7 @@ def _fact(raw: object) -> Fact | None:
         coverage=tuple(_coverage(part) for part in known if isinstance(part, Mapping)),
         line=_count(raw.get("line")) or 0,
         times=max(1, _count(raw.get("times")) or 1),
+        is_computed=raw.get("is_computed") is True,
     )
 
 

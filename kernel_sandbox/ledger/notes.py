@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
@@ -19,6 +20,7 @@ from kernel_sandbox.ledger.book import CONDITION_CHARS, Book, Condition, TableCa
 from kernel_sandbox.ledger.conditions import condition_of, count_true, is_mask
 from kernel_sandbox.ledger.coverage import code_text, coverage_of, coverage_of_query, label
 from kernel_sandbox.ledger.facts import Coverage, Fact
+from kernel_sandbox.ledger.origins import is_computed, named
 from kernel_sandbox.ledger.queries import coverage_in_file, file_of, is_void
 
 __all__ = ["gaps_of", "note_shown"]
@@ -79,13 +81,14 @@ def _note_kept(book: Book, call: TableCall, condition: Condition) -> None:
     after = len(result)
     is_void = after == 0 and call.before > 0
     if is_void:
-        book.remember_void(result, condition.text or "a mask")
-    elif after == 0 and (why := book.void_of(call.table)):
+        why = replace(condition, text=condition.text or "a mask")
+        book.remember_void(result, why)
+    elif after == 0 and (why := book.void_of(call.table)).text:
         book.remember_void(result, why)
     coverage = condition.coverage if is_void else ()
     book.note(
         Fact("kept", call.name, call.before, after, condition=condition.text,
-             coverage=coverage, line=call.line)
+             coverage=coverage, line=call.line, is_computed=condition.is_computed)
     )  # fmt: skip
 
 
@@ -97,7 +100,7 @@ def dropped(book: Book, call: TableCall) -> None:
         columns = call.kwargs.get("subset")
         text = code_text(columns) if columns is not None else ""
         if after == 0:
-            book.remember_void(result, call.name)
+            book.remember_void(result, Condition(call.name))
         fact = Fact("dropped", call.name, call.before, after, condition=text, line=call.line)
         book.note(fact)
 
@@ -146,8 +149,10 @@ def merged(book: Book, call: TableCall) -> None:
         how = str(call.argument(3 if is_join else 2, "how", how))
     keys = "index" if on is None else ", ".join(map(str, on if isinstance(on, list) else [on]))
     text = keys[:CONDITION_CHARS] + ("" if is_asof else f" ({how})")
+    if how == "cross":  # it has no keys
+        text = ""
     if not len(call.result):
-        book.remember_void(call.result, text)
+        book.remember_void(call.result, Condition(text or call.name))
     missed = _unmatched(call, left, right, how)
     book.note(
         Fact("merged", call.name, len(left), len(call.result), other=len(right),
@@ -266,6 +271,8 @@ def reduced(book: Book, call: TableCall) -> None:
         nothing(book, call)
     elif isinstance(table, pd.Series):
         _note_figure(book, call, table, result)
+    elif call.argument(2 if call.name == "quantile" else 1, "axis", 0) in (1, "columns"):
+        return  # a figure of each row
     elif isinstance(result, pd.Series) and result.dtype.kind in "iuf":
         suspects = result.index[(result.isna() | (result == 0)).to_numpy()][:_EXAMPLES]
         for name in suspects:
@@ -286,11 +293,13 @@ def _note_figure(book: Book, call: TableCall, table: Any, result: Any) -> None:
             return
         after = call.before if is_whole else 0
         fact = Fact("kept", call.name, call.before, after, condition=condition.text,
-                    coverage=condition.coverage, line=call.line)  # fmt: skip
+                    coverage=condition.coverage, line=call.line,
+                    is_computed=condition.is_computed)  # fmt: skip
         book.note(fact)
     elif (pd.isna(result) or result == 0) and not table.notna().any():
-        fact = Fact("nothing", call.name, call.before, 0, condition=label(table),
-                    result=code_text(result), line=call.line)  # fmt: skip
+        fact = Fact("nothing", call.name, call.before, 0, condition=named(book, table),
+                    result=code_text(result), line=call.line,
+                    is_computed=is_computed(book, table))  # fmt: skip
         book.note(fact)
 
 
@@ -301,7 +310,10 @@ def nothing(book: Book, call: TableCall) -> None:
     is_value = pd.api.types.is_scalar(call.result)
     why = book.void_of(call.table)
     result = code_text(call.result) if is_value else ""
-    book.note(Fact("nothing", call.name, 0, 0, condition=why, result=result, line=call.line))
+    book.note(
+        Fact("nothing", call.name, 0, 0, condition=why.text, result=result, line=call.line,
+             is_computed=why.is_computed)
+    )  # fmt: skip
 
 
 def written(book: Book, call: TableCall) -> None:
@@ -311,7 +323,10 @@ def written(book: Book, call: TableCall) -> None:
         _note_query(book, call, *map(str, source))
     if call.before == 0:
         why = book.void_of(call.table)
-        book.note(Fact("shown", call.name, 0, 0, condition=why, line=call.line))
+        book.note(
+            Fact("shown", call.name, 0, 0, condition=why.text, line=call.line,
+                 is_computed=why.is_computed)
+        )  # fmt: skip
     place = next((x for x in (call.argument(1, name) for name in _PLACES) if x is not None), None)
     if name := _file_name(place):
         book.note(Fact("saved", call.name, None, call.before, condition=name, line=call.line))
@@ -345,6 +360,8 @@ def gaps_of(table: Any) -> dict[str, int]:
 
 def filled(book: Book, call: TableCall) -> None:
     """Record missing values that `fillna` and similar methods have filled, for each column."""
+    if is_computed(book, call.table):
+        return
     result = call.table if call.result is None else call.result
     for name, left in gaps_of(result).items():
         before = (call.earlier or {}).get(name, 0)
@@ -360,7 +377,7 @@ def fetched(book: Book, call: TableCall) -> None:
     text = " ".join(str(query).split())[:CONDITION_CHARS]
     connection, after = call.argument(1, "con"), len(call.result)
     if not after:
-        book.remember_void(call.result, text)
+        book.remember_void(call.result, Condition(text))
     is_plain = isinstance(query, str) and call.argument(4, "params") is None
     if is_plain and isinstance(connection, sqlite3.Connection) and is_void(call.result):
         file = file_of(connection)
@@ -390,8 +407,10 @@ def note_shown(book: Book, shown: Any) -> None:
         return
     if not len(shown):
         why = book.void_of(shown)
-        book.note(Fact("shown", "display", 0, 0, condition=why))
+        book.note(Fact("shown", "display", 0, 0, condition=why.text, is_computed=why.is_computed))
     elif shown.size <= _SHOWN_CELLS and bool(shown.isna().to_numpy().all()):
-        columns = ", ".join(map(str, getattr(shown, "columns", [label(shown)])))
-        fact = Fact("shown", "display", len(shown), 0, condition=columns[:CONDITION_CHARS])
-        book.note(fact)
+        columns = ", ".join(map(str, getattr(shown, "columns", [named(book, shown)])))
+        book.note(
+            Fact("shown", "display", len(shown), 0, condition=columns[:CONDITION_CHARS],
+                 is_computed=is_computed(book, shown))
+        )  # fmt: skip

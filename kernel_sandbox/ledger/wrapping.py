@@ -20,7 +20,7 @@ import pandas as pd
 from pandas.core.indexing import _LocIndexer
 from pandas.core.strings.accessor import StringMethods
 
-from kernel_sandbox.ledger import conditions, notes
+from kernel_sandbox.ledger import conditions, notes, origins
 from kernel_sandbox.ledger.book import Book, CallNote, TableCall
 
 __all__ = ["Wrapping"]
@@ -37,6 +37,8 @@ _SIGNS = {
     "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
 }  # fmt: skip
 _TEXT_CONDITIONS = ("contains", "startswith", "endswith", "match", "fullmatch")
+_DERIVING = ("shift", "diff", "rank", "pct_change", "cumsum")
+_LENGTHS = ("len", "count", "find", "rfind")
 _JOINTS = ("and", "or", "xor")
 _COERCIONS = ("to_numeric", "to_datetime", "to_timedelta")
 _WALKED = 12
@@ -59,6 +61,10 @@ def _conditions() -> Iterator[tuple[Any, str, CallNote]]:
         yield series, name.replace("na", "null"), conditions.compared(words, "{column} {sign}")
     for name in _TEXT_CONDITIONS:
         yield StringMethods, name, conditions.compared(name)
+    for name in _DERIVING:
+        yield series, name, origins.derived
+    for name in _LENGTHS:
+        yield StringMethods, name, origins.derived
     for word in _JOINTS:
         yield series, f"__{word}__", conditions.combined(word)
         yield series, f"__i{word}__", conditions.combined(word)
@@ -194,8 +200,8 @@ def _getitem_layer(book: Book, original: Any, note: CallNote) -> Any:
         try:
             if type(key) is str or type(key) is int:
                 result = original(self, key)
-                if book.has_voids and not book.is_quiet:
-                    _pass_on_void(book, self, result)
+                if not book.is_quiet and isinstance(result, pd.Series):
+                    _note_column(book, self, result)
                 return result
             line = 0 if book.is_quiet else _cell_line(book, sys._getframe(1))
             if not line:
@@ -210,9 +216,11 @@ def _getitem_layer(book: Book, original: Any, note: CallNote) -> Any:
     return function
 
 
-def _pass_on_void(book: Book, table: Any, column: Any) -> None:
+def _note_column(book: Book, table: Any, column: Any) -> None:
     with suppress(Exception):  # nothing of ours may reach the cell
-        if isinstance(column, pd.Series) and (why := book.void_of(table)):
+        if isinstance(table, pd.DataFrame):
+            book.remember_column(column, table)
+        if book.has_voids and (why := book.void_of(table)).text:
             book.remember_void(column, why)
 
 

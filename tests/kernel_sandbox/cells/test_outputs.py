@@ -2,12 +2,15 @@
 
 import pytest
 
+from kernel_sandbox.cells import outputs
 from kernel_sandbox.cells.outputs import (
     ERROR_BYTES,
     FREE_ERRORS,
     OUTPUTS,
     PART_BYTES,
+    SAME_ID,
     OutputCollector,
+    Replaced,
 )
 from kernel_sandbox.types import CellError, Display, Stream
 
@@ -119,3 +122,39 @@ def test_errors_beyond_a_few_count_as_output():
     found = gather(*[one] * 5)
     assert [len(output.name) for output in found.outputs] == [ERROR_BYTES] * FREE_ERRORS
     assert found.is_flooded
+
+
+def test_displays_of_one_identity_beyond_a_hundred_are_told_as_cut():
+    found = gather(*[display({"text/plain": "x"}, "i")] * (SAME_ID + 3), limit=10_000)
+    assert len(found.outputs) == SAME_ID
+    assert found.cut_bytes == 3 * PART_BYTES
+
+
+def test_an_update_of_many_displays_measures_its_content_once(monkeypatch):
+    measured = []
+    monkeypatch.setattr(outputs, "clean_bundle", lambda data: measured.append(data) or data)
+    found = gather(*[display({"text/plain": "x"}, "i")] * 50, limit=10_000)
+    measured.clear()
+    found.add(*display({"text/plain": "new"}, "i", "update_display_data"))
+    assert [output.data["text/plain"] for output in found.outputs] == ["new"] * 50
+    assert len(measured) == 1
+
+
+def test_updates_of_many_displays_count_against_the_limit():
+    changes = []
+    found = OutputCollector(1_000, changes.append)
+    for message in [display({"text/plain": "1"}, "i")] * 10:
+        found.add(*message)
+    for _ in range(1_000):
+        found.add(*display({"text/plain": "2"}, "i", "update_display_data"))
+    copies = 1_000 // PART_BYTES
+    assert sum(isinstance(change, Replaced) for change in changes) == 1_000 + copies
+    assert found.cut_bytes == (9 * 1_000 - copies) * PART_BYTES
+    assert found.is_flooded
+
+
+def test_updates_of_a_single_display_go_on_without_end():
+    updates = [display({"text/plain": f"{n:50}"}, "i", "update_display_data") for n in range(500)]
+    found = gather(display({"text/plain": "x"}, "i"), *updates)
+    assert found.outputs == (Display({"text/plain": f"{499:50}"}, {}),)
+    assert found.cut_bytes == 0

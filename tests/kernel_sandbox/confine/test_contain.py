@@ -6,13 +6,23 @@ import resource
 import subprocess
 import sys
 import types
+import venv
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kernel_sandbox import environment
-from kernel_sandbox.confine import confine, namespaces, rlimits, run_folder, system, view
+from kernel_sandbox.confine import (
+    confine,
+    namespaces,
+    rlimits,
+    run_folder,
+    system,
+    system_paths,
+    view,
+)
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.confine.plan import KernelPaths, plan
 from kernel_sandbox.confine.probe import layers_without_view, probe
@@ -20,6 +30,7 @@ from kernel_sandbox.confine.spec import ConfinementSpec, Report
 from kernel_sandbox.confine.strictness import Strictness, shortcomings
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.files.layer_entries import protected_paths
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.types import MIB, Limits
 
 POLICY = ConfinementSpec(
@@ -186,8 +197,8 @@ sys.exit(contained(policy, tell))
 """
 
 
-def confine_in_child(policy, tmp_path, environ, *code):
-    command = [sys.executable, "-c", CONFINE, *code]
+def confine_in_child(policy, tmp_path, environ, *code, python=sys.executable):
+    command = [python, "-c", CONFINE, *code]
     return subprocess.run(
         command,
         input=policy.to_text(),
@@ -385,6 +396,95 @@ for act in ACTS:
 
 def attempted(places, *acts):
     return run_contained(places, f"ACTS = {acts!r}\n{ATTEMPTS}")[1]
+
+
+SETTINGS = ("pip.conf", "etc/odbc.ini", "etc/jupyter/config.d/a.json", "etc/fonts/fonts.conf")
+
+
+def environment_in(folder):
+    """Makes a Python environment with settings and returns its interpreter."""
+    venv.create(folder, symlinks=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    (site / "ours.pth").write_text("\n".join(path for path in sys.path if path))
+    for name in SETTINGS:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("password")
+    return folder / "bin" / "python"
+
+
+@pytest.mark.parametrize("has_layer", [True, False], ids=["layer", "direct"])
+def test_an_environment_in_the_folder_stays_as_it_is(places, tmp_path, has_layer):
+    environment_inside = environment_in(places.workspace / "proj" / ".venv")
+    (place,) = environment_inside.parents[1].glob("lib/python*/site-packages")
+    site = place.relative_to(places.workspace)
+    acts = (
+        f"open('{site}/sitecustomize.py', 'w')",
+        f"open('{site}/ours.pth', 'a')",
+        "os.unlink('proj/.venv/bin/python')",
+        "os.rename('proj/.venv', 'proj/old')",
+        "os.rename('proj', 'old')",
+        "os.mkdir('proj/.venv/new')",
+        "open('proj/new.csv', 'w')",
+        "assert __import__('sys').prefix == os.path.abspath('proj/.venv')",
+        "assert open('proj/.venv/pip.conf').read() == ''",
+    )
+    layer = WorkspaceLayer(places.workspace, tmp_path, MIB) if has_layer else None
+    given = replace(places, is_shared=True, layer=layer.path) if layer else places
+    policy = plan(Limits(), given, tuple(os.environ))
+    code = f"ACTS = {acts!r}\n{ATTEMPTS}"
+    done = confine_in_child(
+        policy, places.workspace, dict(os.environ), code, python=environment_inside
+    )
+    if layer is not None:
+        layer.remove()
+    assert done.returncode == 7, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    assert lines == ["EROFS", "EROFS", "EROFS", "EBUSY", "EBUSY", "EROFS", *["yes"] * 3]
+
+
+@pytest.mark.parametrize("isolate", [True, False], ids=["namespaces", "none"])
+def test_settings_beside_the_interpreter_are_hidden_and_so_are_private_keys(
+    places, tmp_path, isolate
+):
+    python = environment_in(tmp_path / "venv")
+    paths = [str(tmp_path / "venv" / name) for name in (*SETTINGS, "pyvenv.cfg")]
+    code = f"""
+import os, ssl, sys
+def attempt(act):
+    try:
+        return bool(act())
+    except OSError:
+        return False
+for path in {paths!r}:
+    print(attempt(lambda: open(path).read()))
+print(attempt(lambda: [os.listdir("/etc/ssl/private")]))
+print(len(os.listdir("/etc/ssl/certs")) > 0, "bin" in os.listdir(sys.prefix))
+"""
+    policy = plan(Limits(), places, tuple(os.environ), isolate=isolate)
+    done = confine_in_child(policy, places.workspace, dict(os.environ), code, python=python)
+    assert done.returncode == 7, done.stderr
+    lines = done.stdout.splitlines()[1:]
+    assert lines == [*["False"] * 3, "True", "True", "False", "True True"]
+    trees, around = system_paths.base_rules(network=True)
+    private = Path("/etc/ssl/private/key.pem")
+    assert not {*private.parents, private}.intersection((*trees, *around))
+
+
+def test_a_folder_with_what_must_stay_unwritable_is_unfit(monkeypatch, tmp_path):
+    project, run_dir = tmp_path / "project", tmp_path / "run"
+    (project / ".venv").mkdir(parents=True)
+    (project / "link").symlink_to(project / ".venv")
+    monkeypatch.setattr(Path, "home", lambda: tmp_path / "home")
+    unfit = partial(system_paths.unfit, run_dir=run_dir)
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (project / ".venv",))
+    assert unfit(project, has_view=True) == ""
+    assert "can't be kept read-only" in unfit(project, has_view=False)
+    assert "can't be kept read-only" in unfit(project / ".venv", has_view=True)
+    assert unfit(tmp_path, has_view=True) == f"it contains {tmp_path / 'home'}"
+    assert unfit(run_dir, has_view=True) == f"it contains {run_dir}"
+    assert unfit(Path("/usr"), has_view=True) == "it contains /usr"
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (project / "link",))
+    assert "can't be kept read-only" in unfit(project, has_view=True)
 
 
 def test_the_folders_above_protected_files_stay_where_they_are(places):

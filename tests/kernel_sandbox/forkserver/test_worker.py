@@ -676,3 +676,9 @@ async def test_a_worker_is_counted_however_long_that_takes_to_arrange(
     monkeypatch.setattr(Zygote, "spawn", spawn_and_wait)
     worker = await open_worker(isolate=isolate)
     assert PREFIX in Path(f"/proc/{worker.pid}/cgroup").read_text()
+
+
+async def test_a_folder_that_a_worker_must_not_write_is_refused(open_worker, monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(WorkspaceError, match="Give one below it"):
+        await open_worker(Limits(writable_dir=tmp_path))

@@ -17,6 +17,8 @@ from traitlets.config import Config
 
 import kernel_sandbox
 from kernel_sandbox import environment
+from kernel_sandbox.confine.layers import Containment, LayerState
+from kernel_sandbox.confine.spec import Report
 from kernel_sandbox.errors import KernelStartError
 from kernel_sandbox.jupyter.provisioner import SandboxProvisioner
 from kernel_sandbox.watch import consumption, processes
@@ -126,8 +128,18 @@ def test_a_home_is_never_the_working_folder(tmp_path, folder):
     made = SandboxProvisioner()
     asked = str(Path.home()) if folder == "home" else folder
     assert made._workspace(asked, tmp_path) == tmp_path / "work"
+    assert bool(made.workspace_problem) is (asked is not None)
     (tmp_path / "notes").mkdir()
     assert made._workspace(str(tmp_path / "notes"), tmp_path) == tmp_path / "notes"
+
+
+def test_a_kernel_that_works_elsewhere_says_so_in_its_layers(monkeypatch, tmp_path):
+    made = SandboxProvisioner()
+    made._workspace(str(Path.home()), tmp_path)
+    monkeypatch.setattr(made, "report", lambda: Report(1, Containment()))
+    layer = made.containment.get("private_workspace")
+    assert layer.state is LayerState.REFUSED
+    assert "not in the notebook's folder: it contains" in layer.reason
 
 
 def test_a_link_that_a_kernel_laid_is_not_the_working_folder_of_the_next(tmp_path):

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from kernel_sandbox import environment
+from kernel_sandbox.confine import system_paths
 from kernel_sandbox.confine.layers import Layer, LayerState
 from kernel_sandbox.confine.probe import Probe
 from kernel_sandbox.errors import (
@@ -494,3 +495,27 @@ async def test_kernels_die_with_a_parent_that_is_killed(isolate):
     assert alive == []
     for folder in folders:  # a killed parent can't tidy up: the test does
         shutil.rmtree(folder)
+
+
+async def test_a_folder_that_a_kernel_must_not_write_is_refused(
+    tmp_path, open_session, monkeypatch
+):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(WorkspaceError, match="Give one below it"):
+        await open_session(Limits(writable_dir=tmp_path))
+
+
+async def test_a_project_with_its_environment_inside_is_worked_in(
+    tmp_path, open_session, monkeypatch
+):
+    environment_folder = tmp_path / ".venv"
+    environment_folder.mkdir()
+    (environment_folder / "pyvenv.cfg").write_text("home = /")
+    monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (environment_folder,))
+    session = await open_session(Limits(writable_dir=tmp_path))
+    result = await session.run("open('new.csv', 'w').write('a')")
+    assert result.ok
+    assert session.workspace.new_files() == (tmp_path / "new.csv",)
+    assert session.containment.is_active("private_workspace")
+    with pytest.raises(WorkspaceError, match="can't be kept read-only"):
+        await open_session(Limits(writable_dir=tmp_path), isolate=False)
