@@ -112,12 +112,17 @@ def _key_source(base_url: str, file: Path | None) -> tuple[str, str]:
         if key_in(text) == "":
             raise UsageError(f"{name} is empty")
         return name, text
+    found = ((name, os.environ.get(name, "")) for name in _key_variables(base_url))
+    return next(((name, text) for name, text in found if text.strip()), ("", ""))
+
+
+def _key_variables(base_url: str) -> tuple[str, ...]:
+    if not base_url:
+        return ("DM_JUPYTER_API_KEY",)
     from dm_jupyter.presets import preset_at  # noqa: PLC0415  (not at the start of a server)
 
-    preset = preset_at(base_url) if base_url else None
-    names = ("DM_JUPYTER_API_KEY", preset.key_variable if preset else "")
-    found = ((name, os.environ.get(name, "")) for name in names if name)
-    return next(((name, text) for name, text in found if text.strip()), ("", ""))
+    preset = preset_at(base_url)
+    return ("DM_JUPYTER_API_KEY", *filter(None, [preset and preset.key_variable]))
 
 
 def _address(text: str) -> str:

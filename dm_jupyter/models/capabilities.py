@@ -8,6 +8,7 @@ address and model, and expires.
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from collections.abc import Iterable, Mapping
@@ -21,6 +22,7 @@ from dm_jupyter.core.codec import decode_json, decode_value, encode_json, encode
 from dm_jupyter.models.local.runtime import write_private
 
 __all__ = [
+    "CONTEXT_STATUSES",
     "HIDDEN",
     "LOCAL_SERVER",
     "OPTIONAL_FIELDS",
@@ -57,6 +59,8 @@ _MOST_DOLLARS = 1e5
 _TOO_LARGE = re.compile(
     r"greater|larger|less than or equal|at most|too large|exceed|maximum|[<>]", re.IGNORECASE
 )
+CONTEXT_STATUSES = (400, 413, 422, 500)
+"""Statuses with which endpoints refuse a conversation that is too long."""
 _CONTEXT_FULL = re.compile(
     r"context[ _-]?(?:length|size|window|limit)|context[^.]{0,20}(?:full|overflow)"
     r"|exceed[^.]{0,60} context|maximum prompt length|(?:prompt|input)s? (?:is|are) too long"
@@ -329,7 +333,7 @@ class CapabilityMemory:
             del entries[next(iter(entries))]
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            fresh = self._path.with_suffix(".new")
+            fresh = self._path.with_suffix(f".{os.getpid()}.new")
             write_private(fresh, encode_json(entries))
             fresh.replace(self._path)
         except OSError:

@@ -21,7 +21,7 @@ from dm_jupyter.core.errors import (
 )
 from dm_jupyter.core.plain_text import shown_address
 from dm_jupyter.models.call import AnswerStream, Call
-from dm_jupyter.models.capabilities import Capabilities, names_context
+from dm_jupyter.models.capabilities import CONTEXT_STATUSES, Capabilities, names_context
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -38,8 +38,6 @@ _WAYS_OUT = {
 _MOST_SAID = 300
 _SHORTEST_PIECE = 8
 """Shortest beginning of a key that is removed from messages; a shorter one reveals nothing."""
-_OF_CONTEXT = (400, 413, 422, 500)
-"""Statuses of endpoints for a conversation that is too long, if the message says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +250,7 @@ class EndpointClient:
         try:
             yield
         except openai.APIStatusError as error:
-            if error.status_code in _OF_CONTEXT and names_context(error.body):
+            if error.status_code in CONTEXT_STATUSES and names_context(error.body):
                 raise ContextFullError(f"{where}: {self._reason(error)}", is_refusal=True) from None
             raise EndpointRefusedError(
                 f"{where} answered {error.status_code}: {self._reason(error)}"

@@ -17,6 +17,7 @@ from dm_jupyter.core.errors import (
     StreamBrokenError,
 )
 from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.models.capabilities import CONTEXT_STATUSES, names_context
 
 __all__ = ["ModelServer", "TokenId"]
 
@@ -114,7 +115,7 @@ class ModelServer:
 
     def _refuse(self, path: str, response: httpx2.Response) -> None:
         text = response.text[:_REASON_CHARS]
-        if response.status_code == httpx2.codes.BAD_REQUEST and "context" in text.lower():
+        if response.status_code in CONTEXT_STATUSES and names_context(text):
             raise ContextFullError(f"{self._address}: {text}")
         raise EndpointRefusedError(
             f"{self._address}{path} answered {response.status_code}: {text}", response.status_code

@@ -96,18 +96,32 @@ def operation_of(cell_id: str, change: Change) -> Operation:
 
 
 def joined(changes: list[Change]) -> Iterator[Change]:
-    """Yield the changes with neighbouring pieces of one stream joined.
+    """Yield the changes with neighbouring pieces of one stream joined, and the last of each output.
 
     Args:
         changes: the changes, in order.
     """
-    for name, group in groupby(changes, key=lambda change: getattr(_stream(change), "name", "")):
+    lasting = reversed(list(_lasting(changes)))
+    for name, group in groupby(lasting, key=lambda change: getattr(_stream(change), "name", "")):
         pieces = list(group)
         streams = [stream for stream in map(_stream, pieces) if stream is not None]
         if name and streams:
             yield Added(Stream(streams[0].name, "".join(stream.text for stream in streams)))
         else:
             yield from pieces
+
+
+def _lasting(changes: list[Change]) -> Iterator[Change]:
+    """Yield the changes from the last to the first, without outputs that are replaced again."""
+    replaced = set[int]()
+    for change in reversed(changes):
+        if isinstance(change, Cleared):
+            replaced.clear()
+        elif isinstance(change, Replaced):
+            if change.index in replaced:
+                continue
+            replaced.add(change.index)
+        yield change
 
 
 def _stream(change: Change) -> Stream | None:

@@ -1,6 +1,7 @@
 /**
  * The analyst of this browser tab: the person's words to the server, and the server's to the model.
  */
+import { PageConfig } from '@jupyterlab/coreutils';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents, ServiceManager } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -67,7 +68,8 @@ export class Analyst implements IAnalyst {
       caughtUp: path => this._sessions.caughtUp(path),
       send: (path, question) => this._askNow(path, question),
       storage: window.sessionStorage,
-      storageKey: `dm-jupyter:waiting:${serverSettings.baseUrl}`
+      // Servers of other folders may have had this address before.
+      storageKey: `dm-jupyter:waiting:${serverSettings.baseUrl}:${PageConfig.getOption('serverRoot')}`
     });
     this._client.received.connect(this._onMessage, this);
     this._client.connectionChanged.connect(this._onConnection, this);

@@ -542,9 +542,11 @@ async def test_outputs_are_joined_before_they_travel() -> None:
     await until(lambda: len(done) > 1, "they have travelled")
     assert [operation.output["text"] for operation in done] == ["abc", "!"]
     stream.take(Added(Display({"text/plain": "x"})))
-    stream.take(Replaced(2, Display({"text/plain": "y"})))
+    for text in "vwy":  # only the last of one output travels
+        stream.take(Replaced(2, Display({"text/plain": text})))
     stream.take(Cleared())
     await stream.close()
+    assert done[3].output["data"]["text/plain"] == "y"
     assert [type(x).__name__ for x in done[2:]] == ["AppendOutput", "ReplaceOutput", "ClearOutputs"]
 
 
