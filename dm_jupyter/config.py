@@ -122,7 +122,8 @@ def _key_variables(base_url: str) -> tuple[str, ...]:
     from dm_jupyter.presets import preset_at  # noqa: PLC0415  (not at the start of a server)
 
     preset = preset_at(base_url)
-    return ("DM_JUPYTER_API_KEY", *filter(None, [preset and preset.key_variable]))
+    own = (preset.key_variable,) if preset and preset.key_variable else ()
+    return ("DM_JUPYTER_API_KEY", *own)
 
 
 def _address(text: str) -> str:
