@@ -192,7 +192,10 @@ def test_json_holds_the_whole_outcome(folder: Path) -> None:
     told = json.loads(done.out)
     assert told.pop("seconds") > 0
     assert told.pop("tokens") > 0
+    (number,) = told.pop("numbers")
+    assert (number["text"], number["cell"]) == ("7", None)
     assert told == {
+        "ending": [],
         "answer": "There are 7 rows.",
         "unsupported": ["7"],
         "rests_on": [],
@@ -411,13 +414,13 @@ def test_an_answer_that_breaks_off_is_exit_code_4_with_the_notebook_kept(folder:
 
 
 @pytest.mark.slow
-def test_garbage_for_ten_turns_is_exit_code_1(folder: Path) -> None:
+def test_garbage_in_every_turn_is_exit_code_1(folder: Path) -> None:
     with ScriptedEndpoint(["blah"]) as endpoint:
         done = _ask(folder, "people.csv", QUESTION, "--dialect", "datamind", *_at(endpoint))
     assert done.code == 1
-    assert "10 turns" in done.err
+    assert "3 turns in a row without code or an answer" in done.err
     assert "no cell ran, so there is no notebook" in done.err
-    assert len(endpoint.bodies) == 10
+    assert len(endpoint.bodies) == 3
     assert not _files(folder)
 
 
