@@ -115,7 +115,7 @@ async def test_an_interrupt_stops_the_run_and_leaves_what_was_done(notebook: Not
         await notebook.finish(sent)
     assert not notebook.children
     assert any(_shows("rows 3")(message) for message in notebook.outputs)
-    assert any(_shows("stopped · tiny · 1 turn ·")(message) for message in notebook.outputs)
+    assert any(_shows("stopped · tiny at 127.0.0.1:")(message) for message in notebook.outputs)
     notebook.outputs.clear()
     await notebook.run("print('lives')")
     assert any(m["content"].get("text") == "lives\n" for m in notebook.outputs)
