@@ -34,6 +34,7 @@ describe('firstSentence', () => {
     ['Which month is best? I look.', 'Which month is best?'],
     ['```python\nprint(1)\n```', ''],
     ['snake_case_name stays', 'snake_case_name stays'],
+    ['Tidy\u202e up\u2066 now', 'Tidy up now'],
     ['…\n', '']
   ])('of %j', (text, sentence) => {
     expect(firstSentence(text)).toBe(sentence);

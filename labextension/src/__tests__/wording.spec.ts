@@ -7,6 +7,7 @@ import type { IKernelMeter, RunMessage } from '../protocol.gen';
 import { reduceRun } from '../model/reduce';
 import {
   agreeingWords,
+  asSentence,
   besideCellWords,
   meterWords,
   phaseWords,
@@ -37,6 +38,18 @@ function runOf(...messages: RunMessage[]): IRunPicture {
   }
   return run;
 }
+
+describe('asSentence', () => {
+  it.each([
+    ['the kernel died', 'The kernel died'],
+    ['stopped.', 'Stopped.'],
+    ['os.system() on line 6', 'os.system() on line 6'],
+    ['eval() on line 2', 'eval() on line 2'],
+    ['', '']
+  ])('of %j', (message, sentence) => {
+    expect(asSentence(message)).toBe(sentence);
+  });
+});
 
 describe('meterWords', () => {
   it('says which endpoint answered, and nothing of this machine', () => {

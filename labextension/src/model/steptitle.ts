@@ -109,8 +109,10 @@ function comment(source: string): string {
   return '';
 }
 
+/** Without marks, and without signs that turn the writing around. */
 function plain(line: string): string {
   return line
+    .replace(/\p{Bidi_Control}/gu, '')
     .replace(/^\s*(?:[-*+>]\s+|#+\s+|\d+[.)]\s+)*/, '')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/[*`#]+|(?<!\w)_+|_+(?!\w)/g, '')

@@ -240,9 +240,10 @@ export function layerWords(layers: readonly string[]): string {
   return layers.map(layer => layer.replace(/_/g, ' ')).join(', ');
 }
 
-/** A message of the server, which may begin small, as a sentence of its own. */
+/** A message of the server, which may begin small, as a sentence of its own. Names of code stay as they are. */
 export function asSentence(message: string): string {
-  return message.charAt(0).toUpperCase() + message.slice(1);
+  const isCode = /^\S*[._(]\S/.test(message);
+  return isCode ? message : message.charAt(0).toUpperCase() + message.slice(1);
 }
 
 /** What the person should check: numbers of the answer that the outputs do not bear out. */
