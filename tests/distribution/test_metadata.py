@@ -10,9 +10,11 @@ import tomllib
 import zipfile
 from email import message_from_bytes
 from email.message import Message
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 import dm_jupyter
 from tests.distribution.conftest import ROOT, Built
@@ -61,6 +63,17 @@ def test_no_file_is_installed_from_two_places() -> None:
     places = [Path(place) for place in wheel["shared-data"].values()]
     assert len(places) == len(set(places))
     assert not any(one in other.parents for one in places for other in places)
+
+
+def test_the_pinned_packages_run_on_each_python_that_is_promised() -> None:
+    pins = (ROOT / "constraints" / "py311.txt").read_text("utf-8").split()
+    needs = {
+        pin: package.metadata["Requires-Python"] or ""
+        for package in distributions()
+        if (pin := f"{package.name}=={package.version}") in pins
+    }
+    assert len(needs) > 50
+    assert [pin for pin, python in needs.items() if "3.11.0" not in SpecifierSet(python)] == []
 
 
 def test_the_links_of_the_readme_lead_somewhere_in_the_repository() -> None:
