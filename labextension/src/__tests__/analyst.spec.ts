@@ -92,6 +92,8 @@ describe('Analyst', () => {
   });
 
   afterEach(() => {
+    // It would connect again while the next test looks at the last socket.
+    analyst['_client'].dispose();
     jest.restoreAllMocks();
   });
 
@@ -332,6 +334,29 @@ describe('Analyst', () => {
     expect(analyst.model.notebook(PATH).pending).toBeNull();
     expect(sent('ask')).toEqual([]);
   });
+
+  it.each([true, false])(
+    'asks under the name that the notebook got while its kernel started, connected: %s',
+    async isConnected => {
+      let start = () => undefined as void;
+      const ready = new Promise<void>(resolve => (start = resolve));
+      Object.assign(panel.sessionContext, { ready });
+      const asking = analyst.ask(PATH, { text: 'How?' });
+      await settle();
+      rename('new.ipynb');
+      if (!isConnected) {
+        lastSocket().drop();
+      }
+      start();
+      expect(await asking).toBe(isConnected);
+      const names = (sent('ask') as IAsk[]).map(ask => ask.notebook_path);
+      expect(names).toEqual(isConnected ? ['new.ipynb'] : []);
+      expect(analyst.model.notebook('new.ipynb').pending !== null).toBe(
+        isConnected
+      );
+      expect(analyst.model.notebook(PATH).pending).toBeNull();
+    }
+  );
 
   it('asks nothing about a notebook that is not open', async () => {
     expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);

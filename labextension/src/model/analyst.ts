@@ -322,11 +322,13 @@ export class Analyst implements IAnalyst {
     this.model.asked(ask);
     // The server runs cells in the session that the notebook has by now.
     await kernelSettled(panel);
+    // The notebook may have got another name meanwhile.
+    const { localPath } = panel.context;
     if (panel.isDisposed) {
-      this.model.settle(ask.notebook_path);
+      this.model.settle(localPath);
       return false;
     }
-    return this._send(ask);
+    return this._send({ ...ask, notebook_path: localPath });
   }
 
   private _askFor(
