@@ -41,6 +41,9 @@ interface IPositions {
   readonly [runId: string]: number;
 }
 
+/** Runs by their id, with what the document holds of them where that is known. */
+type Missing = Map<string, IPositions | null>;
+
 export interface ISessionOptions {
   readonly panel: NotebookPanel;
   readonly client: Pick<
@@ -117,6 +120,7 @@ export class NotebookSession implements IDisposable {
     this._isShared = message.is_shared;
     if (!this._writes) {
       this._queue.clear();
+      this._reconciler.end();
       void this._fetch(cutOff);
       return;
     }
@@ -312,36 +316,49 @@ export class NotebookSession implements IDisposable {
     const runIds = [...cutOff, ...this._unsaved()];
     if (runIds.length > 0) {
       this._reconciler.begin();
-      this._expect(await this._fetch(runIds));
+      const missing = this._missing;
+      this._expect(await this._fetch(runIds), missing);
     }
   }
 
   /** The file may be written again, once nothing is missing that it may hold. */
-  private _expect(reached: IPositions): void {
-    if (this._missing.size === 0) {
+  private _expect(reached: IPositions, missing: Missing): void {
+    if (this._writes && missing === this._missing && missing.size === 0) {
       this._reconciler.expect(reached);
     }
   }
 
   /** Fetches again what could not be fetched, later and later. */
   private _fetchLater(): void {
-    this._retry ??= window.setTimeout(async () => {
+    this._retry ??= window.setTimeout(() => {
       this._retry = null;
       this._delay = Math.min(this._delay * 2, LONGEST_DELAY_MS);
-      const missing = [...this._missing];
-      this._missing.clear();
-      for (const [runId, inFile] of missing) {
-        const reached = await this._fetch([runId], inFile);
-        if (this._writes && inFile === null) {
-          this._expect(reached);
-        }
-      }
+      void this._fetchMissing();
     }, this._delay);
+  }
+
+  private async _fetchMissing(): Promise<void> {
+    const missing = this._missing;
+    const failed = [...missing];
+    missing.clear();
+    const reached: IPositions[] = [];
+    for (const [runId, inFile] of failed) {
+      const got = await this._fetch([runId], inFile);
+      if (missing !== this._missing) {
+        return;
+      }
+      if (inFile === null) {
+        reached.push(got);
+      }
+    }
+    if (reached.length > 0) {
+      this._expect(Object.assign({}, ...reached), missing);
+    }
   }
 
   /** The connection broke: what has not been fetched is fetched when it is back. */
   private _forgetMissing(): void {
-    this._missing.clear();
+    this._missing = new Map();
     clearTimeout(this._retry ?? undefined);
     this._retry = null;
     this._delay = FIRST_DELAY_MS;
@@ -363,6 +380,7 @@ export class NotebookSession implements IDisposable {
     runIds: readonly string[],
     inFile: IPositions | null = null
   ): Promise<IPositions> {
+    const missing = this._missing;
     const reached: { [runId: string]: number } = {};
     for (const runId of new Set(runIds)) {
       try {
@@ -379,8 +397,10 @@ export class NotebookSession implements IDisposable {
         reached[runId] = last;
       } catch (error) {
         console.warn(`The run ${runId} could not be fetched`, error);
-        this._missing.set(runId, inFile);
-        this._fetchLater();
+        if (missing === this._missing && !this._isDisposed) {
+          missing.set(runId, inFile);
+          this._fetchLater();
+        }
       }
     }
     return reached;
@@ -444,8 +464,8 @@ export class NotebookSession implements IDisposable {
   /** The runs whose end has not been seen. */
   private _open = new Set<string>();
   private _saved: ReadonlyMap<string, number> = new Map();
-  /** The runs to fetch again, with what the document holds of them where it is known. */
-  private readonly _missing = new Map<string, IPositions | null>();
+  /** The runs to fetch again on this connection. */
+  private _missing: Missing = new Map();
   private _retry: number | null = null;
   private _delay = FIRST_DELAY_MS;
   /** Cell id to the sources that runs gave it. */
