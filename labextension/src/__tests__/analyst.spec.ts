@@ -446,6 +446,32 @@ describe('Analyst', () => {
     expect(await analyst.askWanted(PATH)).toBe(false);
   });
 
+  it('keeps what code wants asked, as it was agreed to, when the connection breaks', async () => {
+    analyst.choices.approval = 'auto';
+    receive({
+      kind: 'files_wanted',
+      notebook_path: PATH,
+      question: 'What is in it?',
+      files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
+    });
+    const asking = analyst.askWanted(PATH);
+    lastSocket().drop();
+    expect(await asking).toBe(false);
+    const { held, waiting } = analyst.queue.get(PATH);
+    expect(held).toBe('refused');
+    expect(waiting.map(one => one.question)).toEqual([
+      {
+        text: 'What is in it?',
+        files: ['secret.csv'],
+        agreed: ['/home/me/secret.csv'],
+        approval: 'risky'
+      }
+    ]);
+    const { notices, pending } = analyst.model.notebook(PATH);
+    expect(pending).toBeNull();
+    expect(notices[0].text).toContain('no connection');
+  });
+
   it('tells of what the person runs in the notebook, and of no other notebook’s', () => {
     analyst.ranOwn(({ content }) => content === ({} as Notebook));
     expect(sent('own_cell')).toEqual([]);

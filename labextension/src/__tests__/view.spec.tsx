@@ -938,6 +938,43 @@ describe('PanelView', () => {
     );
   });
 
+  it('loses no question that is not clear where another one is written by then', async () => {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    let answer = (_: IMeaning) => undefined as void;
+    Object.assign(analyst.rest, {
+      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
+    });
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    await type('Another question');
+    answer({ files: [], variables: [], unclear: [unclear] });
+    await settle();
+    // The field does not hold what this would be about.
+    none('dm-which-data');
+    expect(analyst.drafts.get(PATH).text).toBe('Another question');
+    expect(one('dm-waiting-question').textContent).toBe('Sum of @sale now');
+  });
+
+  it('loses no question that can’t be sent where another one is written by then', async () => {
+    let answer = (_: boolean) => undefined as void;
+    analyst.ask = () => new Promise(resolve => (answer = resolve));
+    await show();
+    await type('How many?');
+    await press('Enter');
+    await type('And?');
+    answer(false);
+    await settle();
+    expect(analyst.drafts.get(PATH).text).toBe('And?');
+    expect(one('dm-waiting-question').textContent).toBe('How many?');
+    expect(analyst.queue.get(PATH).held).toBe('refused');
+  });
+
   it('sends in one notebook while another’s question waits for its kernel', async () => {
     const { ask } = analyst;
     analyst.ask = () => new Promise(() => undefined);

@@ -33,6 +33,7 @@ import type {
 } from '../protocol.gen';
 import { QuestionQueue } from './questionqueue';
 import { tellFilesEarly } from './readahead';
+import { askOrKeep } from './sending';
 import { AnalystRest } from '../channel/rest';
 import type { IStatus, IToldPart } from '../channel/rest';
 import { NotebookSessions } from '../notebook/sessions';
@@ -203,7 +204,8 @@ export class Analyst implements IAnalyst {
     }
     this.model.unwant(path);
     const { files, question } = wanted;
-    return this.ask(path, {
+    const place = { analyst: this, path, trans: this._trans };
+    return askOrKeep(place, {
       text: question,
       files: files.map(file => file.name),
       agreed: files.map(file => file.leads_to),
