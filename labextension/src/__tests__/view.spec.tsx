@@ -1498,6 +1498,21 @@ describe('PanelView', () => {
     );
   });
 
+  it('shows joined letters and signs of a waiting cell as they are written', async () => {
+    const joined = [
+      '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645',
+      '\u0915\u094d\u200d\u0937',
+      '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}',
+      '\u2764\ufe0f\u200d\u{1f525}',
+      '\u{1f9d1}\u{1f3fd}\u200d\u{1f4bb}'
+    ].join(' ');
+    beginWith(`x = "${joined}"  # a\u200cb\u200d "\u200d`, 'it prints');
+    await show();
+    expect(waitingText()).toContain(
+      `x = "${joined}"  # a\\u{200c}b\\u{200d} "\\u{200d}`
+    );
+  });
+
   it('keeps what the person changes in a waiting cell while they look elsewhere', async () => {
     begin('it writes a file');
     await show();
