@@ -1578,6 +1578,38 @@ describe('PanelView', () => {
     );
   });
 
+  it('keeps the focus at a run that folds again when a cell is decided on', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    const fold = host.querySelector<HTMLElement>('.jp-dm-StepCount')!;
+    await act(async () => fold.click());
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    one('dm-approve').focus();
+    analyst.model.receive(CELL_APPROVED);
+    await settle();
+    none('dm-step');
+    expect(document.activeElement).toBe(fold);
+  });
+
+  it('hands the focus to the question when a button goes that held it', async () => {
+    analyst.model.preparing(ASK, 'Running cell 1 of 2 again…', () => undefined);
+    await show();
+    one('dm-stop-preparing').focus();
+    analyst.model.settle(PATH);
+    await settle();
+    expect(document.activeElement).toBe(one('dm-composer'));
+    analyst.model.notify(PATH, 'The kernel ended.');
+    await settle();
+    const dismiss = host.querySelector<HTMLElement>('.jp-dm-Banner button')!;
+    dismiss.focus();
+    await act(async () => dismiss.click());
+    await settle();
+    expect(document.activeElement).toBe(one('dm-composer'));
+  });
+
   it('leaves the focus where the person writes when a cell is decided on', async () => {
     begin('it writes a file');
     await show();
