@@ -3,7 +3,7 @@
  */
 import type { NotebookPanel } from '@jupyterlab/notebook';
 
-/** For a person who is asked which kernel to start. */
+/** For a person who is asked which kernel to start; then how often it is looked at. */
 const CHOICE_MS = 10_000;
 
 /**
@@ -24,18 +24,18 @@ export async function kernelSettled(
   });
   const onClosed = () => giveUp();
   sessionContext.disposed.connect(onClosed);
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let timer: ReturnType<typeof setInterval> | undefined;
   try {
     await Promise.race([context.ready, givenUp]);
-    timer = setTimeout(() => {
-      // One that is starting by now either starts or fails, which makes the session ready.
+    timer = setInterval(() => {
+      // One that is starting either starts or fails, which makes the session ready.
       if (sessionContext.hasNoKernel) {
         giveUp();
       }
     }, CHOICE_MS);
     await Promise.race([sessionContext.ready, givenUp]);
   } finally {
-    clearTimeout(timer);
+    clearInterval(timer);
     sessionContext.disposed.disconnect(onClosed);
   }
 }
