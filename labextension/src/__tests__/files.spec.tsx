@@ -85,11 +85,7 @@ describe('files', () => {
     const notebook = useFramedSignal(model.changed, () => model.notebook(PATH));
     return (
       <>
-        <Banners
-          notebook={notebook}
-          isConnected
-          onLeft={() => undefined}
-        />
+        <Banners notebook={notebook} isConnected onLeft={() => undefined} />
         {notebook.runs.map(run => (
           <Steps key={run.runId} run={run} focusAfter={{ current: null }} />
         ))}

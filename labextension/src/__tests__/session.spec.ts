@@ -538,6 +538,23 @@ describe('NotebookSession', () => {
     expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
   });
 
+  it('writes over no file with which its document disagrees, when it fetches again', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    attached(false);
+    file.version += 1;
+    context.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'x' });
+    journal = WITH_OUTPUT;
+    isServerDown = true;
+    attached(true);
+    await pass(32);
+    isServerDown = false;
+    await pass(1000);
+    expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
+    expect(file.renames).toBe(0);
+  });
+
   it.each([
     ['keeps', 'print(1)  # my work', 0],
     ['gives up what a run wrote, not', 'print(2)', 1]
