@@ -358,6 +358,26 @@ describe('Analyst', () => {
     }
   );
 
+  it('says that a question waits for its kernel, and lets the person stop that', async () => {
+    Object.assign(panel.sessionContext, { ready: new Promise(() => {}) });
+    const asking = analyst.ask(PATH, { text: 'How?' });
+    const { preparing, stopPreparing } = analyst.model.notebook(PATH);
+    expect(preparing).toContain('kernel');
+    stopPreparing?.();
+    await expect(asking).rejects.toThrow('was stopped');
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      pending: null,
+      stopPreparing: null
+    });
+    expect(sent('ask')).toEqual([]);
+    Object.assign(panel.sessionContext, { ready: Promise.resolve() });
+    expect(await analyst.ask(PATH, { text: 'How?' })).toBe(true);
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      preparing: '',
+      stopPreparing: null
+    });
+  });
+
   it('asks nothing about a notebook that is not open', async () => {
     expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);
   });

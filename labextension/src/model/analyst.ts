@@ -321,16 +321,21 @@ export class Analyst implements IAnalyst {
     performance.mark('dm:enter');
     const ask = this._askFor(panel, path, question);
     this._cursors.set(ask.request_id, question.cursor ?? cursorOf(panel));
-    this.model.asked(ask);
-    // The server runs cells in the session that the notebook has by now.
-    await kernelSettled(panel);
-    // The notebook may have got another name meanwhile.
-    const { localPath } = panel.context;
+    const stopping = new AbortController();
+    const line = this._trans.__('Waiting for the notebook’s kernel…');
+    this.model.preparing(ask, line, () => stopping.abort());
+    // The server runs cells in the session that the notebook has by now, under its name by now.
+    await kernelSettled(panel, stopping.signal);
+    const asked = { ...ask, notebook_path: panel.context.localPath };
+    if (!stopping.signal.aborted && !panel.isDisposed) {
+      this.model.asked(asked);
+      return this._send(asked);
+    }
+    this.model.settle(asked.notebook_path);
     if (panel.isDisposed) {
-      this.model.settle(localPath);
       return false;
     }
-    return this._send({ ...ask, notebook_path: localPath });
+    throw new Error(this._trans.__('waiting for the kernel was stopped'));
   }
 
   private _askFor(

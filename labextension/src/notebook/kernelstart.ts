@@ -10,9 +10,12 @@ const CHOICE_MS = 10_000;
  * Resolves when the notebook's kernel has started, or none will: the person has chosen no kernel,
  * or has closed the notebook. The session's own `ready` does not settle then, and its `initialize`
  * must not be called before the document has told it which kernel it wants.
+ *
+ * @param signal Ends the wait.
  */
 export async function kernelSettled(
-  panel: Pick<NotebookPanel, 'context' | 'sessionContext'>
+  panel: Pick<NotebookPanel, 'context' | 'sessionContext'>,
+  signal?: AbortSignal
 ): Promise<void> {
   const { context, sessionContext } = panel;
   if (sessionContext.isDisposed) {
@@ -24,6 +27,7 @@ export async function kernelSettled(
   });
   const onClosed = () => giveUp();
   sessionContext.disposed.connect(onClosed);
+  signal?.addEventListener('abort', onClosed);
   let timer: ReturnType<typeof setInterval> | undefined;
   try {
     await Promise.race([context.ready, givenUp]);
@@ -37,5 +41,6 @@ export async function kernelSettled(
   } finally {
     clearInterval(timer);
     sessionContext.disposed.disconnect(onClosed);
+    signal?.removeEventListener('abort', onClosed);
   }
 }
