@@ -92,6 +92,8 @@ describe('Analyst', () => {
   });
 
   afterEach(() => {
+    // It would connect again while the next test looks at the last socket.
+    analyst['_client'].dispose();
     jest.restoreAllMocks();
   });
 
@@ -333,6 +335,49 @@ describe('Analyst', () => {
     expect(sent('ask')).toEqual([]);
   });
 
+  it.each([true, false])(
+    'asks under the name that the notebook got while its kernel started, connected: %s',
+    async isConnected => {
+      let start = () => undefined as void;
+      const ready = new Promise<void>(resolve => (start = resolve));
+      Object.assign(panel.sessionContext, { ready });
+      const asking = analyst.ask(PATH, { text: 'How?' });
+      await settle();
+      rename('new.ipynb');
+      if (!isConnected) {
+        lastSocket().drop();
+      }
+      start();
+      expect(await asking).toBe(isConnected);
+      const names = (sent('ask') as IAsk[]).map(ask => ask.notebook_path);
+      expect(names).toEqual(isConnected ? ['new.ipynb'] : []);
+      expect(analyst.model.notebook('new.ipynb').pending !== null).toBe(
+        isConnected
+      );
+      expect(analyst.model.notebook(PATH).pending).toBeNull();
+    }
+  );
+
+  it('says that a question waits for its kernel, and lets the person stop that', async () => {
+    Object.assign(panel.sessionContext, { ready: new Promise(() => {}) });
+    const asking = analyst.ask(PATH, { text: 'How?' });
+    const { preparing, stopPreparing } = analyst.model.notebook(PATH);
+    expect(preparing).toContain('kernel');
+    stopPreparing?.();
+    await expect(asking).rejects.toThrow('was stopped');
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      pending: null,
+      stopPreparing: null
+    });
+    expect(sent('ask')).toEqual([]);
+    Object.assign(panel.sessionContext, { ready: Promise.resolve() });
+    expect(await analyst.ask(PATH, { text: 'How?' })).toBe(true);
+    expect(analyst.model.notebook(PATH)).toMatchObject({
+      preparing: '',
+      stopPreparing: null
+    });
+  });
+
   it('asks nothing about a notebook that is not open', async () => {
     expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);
   });
@@ -419,6 +464,32 @@ describe('Analyst', () => {
     });
     expect(analyst.model.notebook(PATH).wanted).toBeNull();
     expect(await analyst.askWanted(PATH)).toBe(false);
+  });
+
+  it('keeps what code wants asked, as it was agreed to, when the connection breaks', async () => {
+    analyst.choices.approval = 'auto';
+    receive({
+      kind: 'files_wanted',
+      notebook_path: PATH,
+      question: 'What is in it?',
+      files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
+    });
+    const asking = analyst.askWanted(PATH);
+    lastSocket().drop();
+    expect(await asking).toBe(false);
+    const { held, waiting } = analyst.queue.get(PATH);
+    expect(held).toBe('refused');
+    expect(waiting.map(one => one.question)).toEqual([
+      {
+        text: 'What is in it?',
+        files: ['secret.csv'],
+        agreed: ['/home/me/secret.csv'],
+        approval: 'risky'
+      }
+    ]);
+    const { notices, pending } = analyst.model.notebook(PATH);
+    expect(pending).toBeNull();
+    expect(notices[0].text).toContain('no connection');
   });
 
   it('tells of what the person runs in the notebook, and of no other notebook’s', () => {

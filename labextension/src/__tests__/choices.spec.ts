@@ -50,4 +50,12 @@ describe('Choices', () => {
     change('model', '');
     expect(choices.model).toBe('');
   });
+
+  it('allow a kernel that is known by its id, and none that has yet to start', () => {
+    const choices = new Choices();
+    choices.allowOwn('kernel-1', 'risky');
+    expect(choices.ownApproval('kernel-1')).toBe('risky');
+    choices.allowOwn('', 'auto');
+    expect(choices.ownApproval('')).toBeNull();
+  });
 });

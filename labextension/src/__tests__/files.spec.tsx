@@ -85,9 +85,9 @@ describe('files', () => {
     const notebook = useFramedSignal(model.changed, () => model.notebook(PATH));
     return (
       <>
-        <Banners notebook={notebook} isConnected />
+        <Banners notebook={notebook} isConnected onLeft={() => undefined} />
         {notebook.runs.map(run => (
-          <Steps key={run.runId} run={run} />
+          <Steps key={run.runId} run={run} focusAfter={{ current: null }} />
         ))}
         <UnseenWrites meter={notebook.meter} />
       </>

@@ -37,9 +37,11 @@ describe('chooseKernel', () => {
   let cancel: (reason: Error) => void;
   let shutdown: jest.Mock;
   let newNotebook: () => Promise<unknown>;
+  let localPath: string;
 
   beforeEach(() => {
     isConnected = true;
+    localPath = PATH;
     changeKernel = async () => undefined;
     newNotebook = async () => ({ context: { localPath: NEW_PATH } });
     asked.length = 0;
@@ -63,7 +65,11 @@ describe('chooseKernel', () => {
       putBack: (path: string, ask: IAsk) => drafts.putBack(path, ask),
       status: null,
       panel: () => ({
-        context: { localPath: PATH },
+        context: {
+          get localPath() {
+            return localPath;
+          }
+        },
         content: { widgets: cells.map(model => ({ model })) },
         sessionContext: { changeKernel }
       }),
@@ -101,7 +107,9 @@ describe('chooseKernel', () => {
       workspace,
       trans
     );
-    await new Promise(resolve => setTimeout(resolve, 50));
+    while (!document.querySelector('.jp-Dialog input')) {
+      await new Promise(resolve => setTimeout(resolve, 5));
+    }
     const click = (selector: string) =>
       document.querySelector<HTMLElement>(`.jp-Dialog ${selector}`)?.click();
     if (choice) {
@@ -160,6 +168,28 @@ describe('chooseKernel', () => {
       expect(shutdown).not.toHaveBeenCalled();
       expect(notices(PATH)[0]).toContain('1 cell with %analyze was not run');
     });
+
+    it.each([true, false])(
+      'asks under the name that the notebook got meanwhile, connected: %s',
+      async isOnline => {
+        isConnected = isOnline;
+        cells = [cellOf(1, 'a = 1'), cellOf(2, 'b = a')];
+        const rename = () => {
+          if (model.notebook(PATH).preparing.includes('cell 1')) {
+            localPath = NEW_PATH;
+            model.rename(PATH, NEW_PATH);
+          }
+        };
+        model.changed.connect(rename);
+        await choose('rerun');
+        model.changed.disconnect(rename);
+        const ask = { ...ASK, notebook_path: NEW_PATH };
+        expect(asked).toEqual([[ask, NEW_PATH, 'restricted', 'ask']]);
+        expect(model.notebook(PATH).pending).toBeNull();
+        expect(model.notebook(NEW_PATH).pending === null).toBe(!isOnline);
+        expect(drafts.get(NEW_PATH).text).toBe(isOnline ? '' : 'How many?');
+      }
+    );
 
     it.each([
       ['bad', 'E: why'],
@@ -221,6 +251,7 @@ describe('chooseKernel', () => {
       names.length = 0;
       dispose.mockReset();
       panel = {
+        context: { localPath: PATH },
         model: { getMetadata: () => ({ name: 'python3' }) },
         sessionContext: {
           get session() {

@@ -86,6 +86,17 @@ describe('kernelSettled', () => {
     expect(settled).toHaveBeenCalled();
   });
 
+  it('waits no longer once the person chooses none instead of one that is slow', async () => {
+    const { session } = sessionOf('python3');
+    void session.initialize();
+    const settled = settledOf(session);
+    await jest.advanceTimersByTimeAsync(15_000);
+    await session.shutdown();
+    await jest.advanceTimersByTimeAsync(10_000);
+    expect(settled).toHaveBeenCalled();
+    session.dispose();
+  });
+
   it('waits for a kernel that is slow to start', async () => {
     const { session, start } = sessionOf('python3');
     void session.initialize();

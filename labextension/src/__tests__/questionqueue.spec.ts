@@ -69,6 +69,18 @@ describe('QuestionQueue', () => {
     expect(texts()).toEqual([]);
   });
 
+  it('sends a question whose notebook is renamed while it shows what the run wrote', async () => {
+    let catchUp = () => undefined as void;
+    caughtUp = new Promise(resolve => (catchUp = resolve));
+    queue.add(PATH, { text: 'first' });
+    await end();
+    model.rename(PATH, OTHER);
+    catchUp();
+    await settle();
+    expect(sent).toEqual([`${OTHER}: first`]);
+    expect(queue.isBusy(OTHER)).toBe(false);
+  });
+
   it('keeps a question whose sending fails, and says why', async () => {
     const send = jest.fn(() => Promise.reject(new Error('no session')));
     queue = new QuestionQueue({

@@ -215,7 +215,10 @@ describe('words in a notebook that stand in for a picture', () => {
       press(key);
       await settled();
       expect(dialog()?.textContent).toContain(REMOTE);
-      dialog()?.querySelector<HTMLElement>('.jp-mod-reject')?.click();
+      // A key that is held down must not answer as well.
+      const cancel = dialog()?.querySelector<HTMLElement>('.jp-mod-reject');
+      expect(document.activeElement).toBe(cancel);
+      cancel?.click();
       await settled();
     }
   );

@@ -1,5 +1,5 @@
 import type { RunMessage } from '../protocol.gen';
-import { saveAlone } from '../notebook/disk';
+import { saveAlone, saveOver } from '../notebook/disk';
 import type { NotebookContext } from '../notebook/disk';
 import { NotebookSession } from '../notebook/session';
 import { FakeClient, FakeContext, FakeFile, panelOf } from './document';
@@ -49,6 +49,10 @@ describe('NotebookSession', () => {
   let journal: RunMessage[];
   let replayed: string[];
   let isServerDown: boolean;
+  /** A run that the server can't read now. */
+  let unread: string;
+  /** When the server answers. */
+  let answered: Promise<void>;
 
   beforeEach(async () => {
     jest.useFakeTimers();
@@ -59,13 +63,16 @@ describe('NotebookSession', () => {
     journal = [];
     replayed = [];
     isServerDown = false;
+    unread = '';
+    answered = Promise.resolve();
     session = new NotebookSession({
       panel: panelOf(context),
       client: client as unknown as NotebookSession['_client'],
       contents: file.contents,
       replay: async runId => {
         replayed.push(runId);
-        if (isServerDown) {
+        await answered;
+        if (isServerDown || runId === unread) {
           throw new Error('502 Bad gateway');
         }
         return journal;
@@ -310,6 +317,70 @@ describe('NotebookSession', () => {
     expect(replayed).toHaveLength(count);
   });
 
+  it('writes no file before it has fetched all that failed', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    send([runOpened({ run_id: 'run-2' })]);
+    await pass(16);
+    client.setConnected(false);
+    journal = TO_THE_END;
+    file.version += 1;
+    isServerDown = true;
+    client.setConnected(true);
+    attached(true);
+    await pass(100);
+    isServerDown = false;
+    unread = 'run-2';
+    await pass(60_000);
+    expect(ids()).toEqual(['cell-1', 'answer']);
+    expect(context.saves).toBe(0);
+    unread = '';
+    await pass(60_000);
+    expect(context.saves).toBeGreaterThan(0);
+    expect(context.conflicts).toBe(0);
+  });
+
+  it.each([
+    ['the notebook is closed', () => session.dispose()],
+    ['the connection breaks', () => client.setConnected(false)]
+  ])('fetches nothing again once %s', async (_, end) => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    client.setConnected(false);
+    isServerDown = true;
+    let fail = () => undefined as void;
+    answered = new Promise(resolve => (fail = resolve));
+    client.setConnected(true);
+    attached(true);
+    end();
+    fail();
+    await pass(60_000);
+    expect(replayed).toEqual([RUN]);
+  });
+
+  it('saves when it writes anew, though it never got what it had missed', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    client.setConnected(false);
+    isServerDown = true;
+    client.setConnected(true);
+    attached(true);
+    await pass(16);
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(false);
+    await pass(16);
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(true, { [RUN]: 4 });
+    attached(true, { [RUN]: 4 });
+    send(WITH_OUTPUT.slice(4));
+    await pass(2000);
+    expect(context.saves).toBeGreaterThan(0);
+  });
+
   it('does nothing twice that its document holds when it fetches again', async () => {
     attached(false);
     send(TO_THE_CELL);
@@ -467,6 +538,23 @@ describe('NotebookSession', () => {
     expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
   });
 
+  it('writes over no file with which its document disagrees, when it fetches again', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    attached(false);
+    file.version += 1;
+    context.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'x' });
+    journal = WITH_OUTPUT;
+    isServerDown = true;
+    attached(true);
+    await pass(32);
+    isServerDown = false;
+    await pass(1000);
+    expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
+    expect(file.renames).toBe(0);
+  });
+
   it.each([
     ['keeps', 'print(1)  # my work', 0],
     ['gives up what a run wrote, not', 'print(2)', 1]
@@ -506,6 +594,32 @@ describe('NotebookSession', () => {
     attached(false);
     await pass(100);
     expect(ids()).toEqual([]);
+  });
+
+  it('minds again what another hand writes after two saves over the server’s file', async () => {
+    const document = context as unknown as NotebookContext;
+    await Promise.all([
+      saveOver(document, file.contents),
+      saveOver(document, file.contents)
+    ]);
+    expect(context.conflicts).toBe(0);
+    expect(context.lastModifiedCheckMargin).toBe(500);
+  });
+
+  it('minds what another hand writes while a save waits its turn to go over that', async () => {
+    const document = context as unknown as NotebookContext;
+    const margins: number[] = [];
+    context.saveState.connect((_, state) => {
+      if (state === 'started') {
+        margins.push(context.lastModifiedCheckMargin);
+      }
+    });
+    const [mine, over] = [
+      saveAlone(document),
+      saveOver(document, file.contents)
+    ];
+    await Promise.all([mine, over]);
+    expect(margins).toEqual([500, Number.POSITIVE_INFINITY]);
   });
 
   it('lets a save of the person’s follow its own', async () => {

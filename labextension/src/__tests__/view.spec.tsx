@@ -938,6 +938,43 @@ describe('PanelView', () => {
     );
   });
 
+  it('loses no question that is not clear where another one is written by then', async () => {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    let answer = (_: IMeaning) => undefined as void;
+    Object.assign(analyst.rest, {
+      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
+    });
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    await type('Another question');
+    answer({ files: [], variables: [], unclear: [unclear] });
+    await settle();
+    // The field does not hold what this would be about.
+    none('dm-which-data');
+    expect(analyst.drafts.get(PATH).text).toBe('Another question');
+    expect(one('dm-waiting-question').textContent).toBe('Sum of @sale now');
+  });
+
+  it('loses no question that can’t be sent where another one is written by then', async () => {
+    let answer = (_: boolean) => undefined as void;
+    analyst.ask = () => new Promise(resolve => (answer = resolve));
+    await show();
+    await type('How many?');
+    await press('Enter');
+    await type('And?');
+    answer(false);
+    await settle();
+    expect(analyst.drafts.get(PATH).text).toBe('And?');
+    expect(one('dm-waiting-question').textContent).toBe('How many?');
+    expect(analyst.queue.get(PATH).held).toBe('refused');
+  });
+
   it('sends in one notebook while another’s question waits for its kernel', async () => {
     const { ask } = analyst;
     analyst.ask = () => new Promise(() => undefined);
@@ -1461,6 +1498,21 @@ describe('PanelView', () => {
     );
   });
 
+  it('shows joined letters and signs of a waiting cell as they are written', async () => {
+    const joined = [
+      '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645',
+      '\u0915\u094d\u200d\u0937',
+      '\u{1f468}\u200d\u{1f469}\u200d\u{1f467}',
+      '\u2764\ufe0f\u200d\u{1f525}',
+      '\u{1f9d1}\u{1f3fd}\u200d\u{1f4bb}'
+    ].join(' ');
+    beginWith(`x = "${joined}"  # a\u200cb\u200d "\u200d`, 'it prints');
+    await show();
+    expect(waitingText()).toContain(
+      `x = "${joined}"  # a\\u{200c}b\\u{200d} "\\u{200d}`
+    );
+  });
+
   it('keeps what the person changes in a waiting cell while they look elsewhere', async () => {
     begin('it writes a file');
     await show();
@@ -1524,6 +1576,38 @@ describe('PanelView', () => {
     expect(document.activeElement).toBe(
       one('dm-step').querySelector('.jp-dm-Step-toggle')
     );
+  });
+
+  it('keeps the focus at a run that folds again when a cell is decided on', async () => {
+    analyst.model.receive(runOpened());
+    analyst.model.receive(stepOpened(2));
+    await show();
+    const fold = host.querySelector<HTMLElement>('.jp-dm-StepCount')!;
+    await act(async () => fold.click());
+    analyst.model.receive(operated(3, insertCell('cell-1')));
+    analyst.model.receive(cellOpened({ waits_because: 'it writes a file' }));
+    await settle();
+    one('dm-approve').focus();
+    analyst.model.receive(CELL_APPROVED);
+    await settle();
+    none('dm-step');
+    expect(document.activeElement).toBe(fold);
+  });
+
+  it('hands the focus to the question when a button goes that held it', async () => {
+    analyst.model.preparing(ASK, 'Running cell 1 of 2 again…', () => undefined);
+    await show();
+    one('dm-stop-preparing').focus();
+    analyst.model.settle(PATH);
+    await settle();
+    expect(document.activeElement).toBe(one('dm-composer'));
+    analyst.model.notify(PATH, 'The kernel ended.');
+    await settle();
+    const dismiss = host.querySelector<HTMLElement>('.jp-dm-Banner button')!;
+    dismiss.focus();
+    await act(async () => dismiss.click());
+    await settle();
+    expect(document.activeElement).toBe(one('dm-composer'));
   });
 
   it('leaves the focus where the person writes when a cell is decided on', async () => {

@@ -10,7 +10,7 @@ import type { ReactElement } from 'react';
 
 import type { Analyst, IRefusedAsk } from '../model/analyst';
 import { approvalOptions } from '../model/choices';
-import type { Approval, IAsk } from '../protocol.gen';
+import type { Approval, IAsk, IRefused } from '../protocol.gen';
 import { restartRestricted } from './rerun';
 import { asSentence } from '../model/wording';
 import { RESTRICTED_KERNEL, folderOf } from '../model/workspace';
@@ -35,21 +35,28 @@ export async function chooseKernel(
   workspace: Workspace,
   trans: TranslationBundle
 ): Promise<void> {
-  const { ask, refusal } = kernelRefusal;
-  let path = ask.notebook_path;
+  const { refusal } = kernelRefusal;
+  const notebook = analyst.panel(kernelRefusal.ask.notebook_path);
+  /** The question, under the name that its notebook has by now. */
+  const named = (): IAsk => {
+    const { ask } = kernelRefusal;
+    const notebook_path = notebook?.context.localPath ?? ask.notebook_path;
+    return { ...ask, notebook_path };
+  };
+  let path = '';
   let problem = '';
   try {
     let choice: IChoice | null = { place: 'here', approval: 'ask' };
     if (refusal.reason === 'no_kernel') {
-      await startKernel(analyst, kernelRefusal, trans);
+      await startKernel(notebook, analyst, refusal, trans);
     } else {
       choice = await chosen(kernelRefusal, analyst, workspace, trans);
     }
     if (choice) {
       const { approval, place } = choice;
-      path = await placeFor(place, ask, analyst, workspace, trans);
+      path = await placeFor(place, named, notebook, analyst, workspace, trans);
       const kernel = place === 'own' ? 'own' : 'restricted';
-      if (analyst.askAgain(ask, path, kernel, approval)) {
+      if (analyst.askAgain(named(), path, kernel, approval)) {
         return;
       }
       problem = trans.__('there is no connection to the analyst');
@@ -57,6 +64,8 @@ export async function chooseKernel(
   } catch (error) {
     problem = (error as Error).message ?? String(error);
   }
+  const ask = named();
+  path ||= ask.notebook_path;
   analyst.model.settle(ask.notebook_path);
   analyst.putBack(path, ask);
   if (problem) {
@@ -67,11 +76,11 @@ export async function chooseKernel(
 
 /** Starts a kernel of the notebook's own kind where it has none; nothing can be lost by that. */
 async function startKernel(
+  panel: NotebookPanel | null,
   analyst: Analyst,
-  { ask, refusal }: IRefusedAsk,
+  refusal: IRefused,
   trans: TranslationBundle
 ): Promise<void> {
-  const panel = analyst.panel(ask.notebook_path);
   const context = panel?.sessionContext;
   const known = context?.session?.kernel?.id ?? '';
   if (!panel || !context || (known && started.get(panel) === known)) {
@@ -91,7 +100,7 @@ async function startKernel(
   const text = trans.__(
     'The notebook had no running kernel, so a new one was started. It has no variables yet: run the notebook’s cells again if the question needs them.'
   );
-  analyst.model.notify(ask.notebook_path, text);
+  analyst.model.notify(panel.context.localPath, text);
 }
 
 /** Returns what the person chose; `null` when they would rather not ask. */
@@ -119,20 +128,19 @@ async function chosen(
 /** Makes the notebook that was chosen ready; returns its path. */
 async function placeFor(
   place: Place,
-  ask: IAsk,
+  named: () => IAsk,
+  panel: NotebookPanel | null,
   analyst: Analyst,
   workspace: Workspace,
   trans: TranslationBundle
 ): Promise<string> {
-  const path = ask.notebook_path;
-  const panel = analyst.panel(path);
   if (place === 'rerun' && panel) {
     const stopping = new AbortController();
     const stop = () => stopping.abort();
     const left = await restartRestricted(
       panel,
       workspace,
-      line => analyst.model.preparing(ask, line, stop),
+      line => analyst.model.preparing(named(), line, stop),
       stopping.signal,
       trans
     );
@@ -142,18 +150,18 @@ async function placeFor(
         '%1 cells with %analyze were not run again: what they returned is not there.',
         left
       );
-      analyst.model.notify(path, words);
+      analyst.model.notify(named().notebook_path, words);
     }
   } else if (place === 'switch') {
     await panel?.sessionContext.changeKernel({ name: RESTRICTED_KERNEL });
   } else if (place === 'new') {
-    const made = await workspace.newNotebook(folderOf(path));
+    const made = await workspace.newNotebook(folderOf(named().notebook_path));
     if (!made) {
       throw new Error(trans.__('the new notebook is not open in this page'));
     }
     return made.context.localPath;
   }
-  return path;
+  return named().notebook_path;
 }
 
 /** The body of the dialog. */

@@ -33,6 +33,7 @@ import type {
 } from '../protocol.gen';
 import { QuestionQueue } from './questionqueue';
 import { tellFilesEarly } from './readahead';
+import { askOrKeep } from './sending';
 import { AnalystRest } from '../channel/rest';
 import type { IStatus, IToldPart } from '../channel/rest';
 import { NotebookSessions } from '../notebook/sessions';
@@ -203,7 +204,8 @@ export class Analyst implements IAnalyst {
     }
     this.model.unwant(path);
     const { files, question } = wanted;
-    return this.ask(path, {
+    const place = { analyst: this, path, trans: this._trans };
+    return askOrKeep(place, {
       text: question,
       files: files.map(file => file.name),
       agreed: files.map(file => file.leads_to),
@@ -319,14 +321,21 @@ export class Analyst implements IAnalyst {
     performance.mark('dm:enter');
     const ask = this._askFor(panel, path, question);
     this._cursors.set(ask.request_id, question.cursor ?? cursorOf(panel));
-    this.model.asked(ask);
-    // The server runs cells in the session that the notebook has by now.
-    await kernelSettled(panel);
+    const stopping = new AbortController();
+    const line = this._trans.__('Waiting for the notebook’s kernel…');
+    this.model.preparing(ask, line, () => stopping.abort());
+    // The server runs cells in the session that the notebook has by now, under its name by now.
+    await kernelSettled(panel, stopping.signal);
+    const asked = { ...ask, notebook_path: panel.context.localPath };
+    if (!stopping.signal.aborted && !panel.isDisposed) {
+      this.model.asked(asked);
+      return this._send(asked);
+    }
+    this.model.settle(asked.notebook_path);
     if (panel.isDisposed) {
-      this.model.settle(ask.notebook_path);
       return false;
     }
-    return this._send(ask);
+    throw new Error(this._trans.__('waiting for the kernel was stopped'));
   }
 
   private _askFor(

@@ -66,10 +66,12 @@ export class Choices {
     return this._ownKernels.get(kernelId) ?? null;
   }
 
-  /** The person lets a kernel of theirs be used as it is. */
+  /** The person lets a kernel of theirs be used as it is; one that this page does not see, once. */
   allowOwn(kernelId: string, approval: Approval): void {
-    this._ownKernels.set(kernelId, approval);
-    this._changed.emit();
+    if (kernelId) {
+      this._ownKernels.set(kernelId, approval);
+      this._changed.emit();
+    }
   }
 
   /** A model's name; empty for the server's default. */

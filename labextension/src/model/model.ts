@@ -104,7 +104,7 @@ export class AnalystModel {
   /** A question waits for its kernel; the line says how far that is, and `stop` ends it. */
   preparing(ask: IAsk, line: string, stop: () => void): void {
     const part = { pending: ask, preparing: line, stopPreparing: stop };
-    this._update(ask.notebook_path, part);
+    this._update(ask.notebook_path, { ...part, refusal: null });
   }
 
   /** Returns the question that a request asked, while it is unanswered. */

@@ -205,6 +205,7 @@ export class QuestionQueue {
     }
     if (this._due.delete(from)) {
       this._due.add(to);
+      void this._advance(to);
     }
   }
 

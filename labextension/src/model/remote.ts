@@ -217,7 +217,9 @@ async function askAndLoad(
     buttons: [
       Dialog.cancelButton(),
       Dialog.okButton({ label: trans.__('Load') })
-    ]
+    ],
+    // The key that opened it, held down, would say yes.
+    defaultButton: 0
   });
   if (answer.button.accept) {
     words.replaceWith(pictureAt(address, address.host));

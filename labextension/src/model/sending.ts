@@ -12,6 +12,9 @@ import type { IUnclear } from '../panel/whichdata';
 import { folderOf } from './workspace';
 import type { Workspace } from './workspace';
 
+/** What asks a question and keeps it. */
+type Sender = Pick<IAnalyst, 'ask' | 'drafts' | 'model' | 'queue'>;
+
 /** Where a question is asked. */
 export interface IPlace {
   readonly analyst: IAnalyst;
@@ -39,11 +42,6 @@ export async function sendDraft(
   const { analyst, path } = place;
   let target = path;
   analyst.drafts.clear(path);
-  const putBack = () => {
-    if (!analyst.drafts.get(target).text) {
-      analyst.drafts.change(target, draft);
-    }
-  };
   try {
     // While a run works its kernel can't say what it holds; the server looks names up later.
     const mustWait = path !== '' && analyst.queue.isBusy(path);
@@ -51,8 +49,8 @@ export async function sendDraft(
       ? draft
       : await withMeaning(place, draft, withoutData);
     if ('sentence' in meant) {
-      putBack();
-      return meant;
+      // What is chosen next is about the question in the field.
+      return keep(analyst, path, draft) ? meant : null;
     }
     target = path || (await newNotebook(place, meant));
     const { files, text, variables } = meant;
@@ -62,10 +60,10 @@ export async function sendDraft(
       withoutData ? { ...question, withoutData } : question
     );
     if (!isSent) {
-      putBack();
+      keep(analyst, target, draft);
     }
   } catch (error) {
-    putBack();
+    keep(analyst, target, draft);
     analyst.model.settle(target);
     analyst.model.notify(target, (error as Error).message ?? String(error));
   }
@@ -73,30 +71,46 @@ export async function sendDraft(
 }
 
 /**
- * Asks a question that the person did not write into the field. Where it can't be sent, it comes
- * into the field, or waits above it where that is taken, and the person is told why.
+ * Asks a question that the person did not write into the field. Where it can't be sent, it is kept
+ * and the person is told why.
+ *
+ * @returns Whether it was sent, or waits.
  */
 export async function askOrKeep(
-  place: Pick<IPlace, 'analyst' | 'path' | 'trans'>,
+  place: Pick<IPlace, 'path' | 'trans'> & { readonly analyst: Sender },
   question: IQuestion
-): Promise<void> {
+): Promise<boolean> {
   const { analyst, path, trans } = place;
   let problem = trans.__('there is no connection to the analyst');
   try {
     if (await analyst.ask(path, question)) {
-      return;
+      return true;
     }
   } catch (error) {
     problem = (error as Error).message ?? String(error);
     analyst.model.settle(path);
   }
-  const { files = [], text, tries = 1, variables = [] } = question;
-  if (analyst.drafts.get(path).text || tries > 1) {
-    analyst.queue.putFirst(path, question, 'refused');
-  } else {
-    analyst.drafts.change(path, { text, files, variables });
-  }
+  keep(analyst, path, question);
+  const { text } = question;
   analyst.model.notify(path, trans.__('“%1” was not sent: %2', text, problem));
+  return false;
+}
+
+/**
+ * Puts a question that was not sent into the field; above it where that is taken, or does not hold
+ * all of the question.
+ *
+ * @returns Whether it is in the field.
+ */
+function keep(analyst: Sender, path: string, question: IQuestion): boolean {
+  const { files = [], text, variables = [], ...more } = question;
+  const isTaken = analyst.drafts.get(path).text !== '';
+  if (isTaken || Object.keys(more).length > 0) {
+    analyst.queue.putFirst(path, question, 'refused');
+    return false;
+  }
+  analyst.drafts.change(path, { text, files, variables });
+  return true;
 }
 
 /** Returns the draft with what was chosen for it. */

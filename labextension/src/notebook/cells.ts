@@ -9,7 +9,7 @@ import type { IError } from '@jupyterlab/nbformat';
 import type { Notebook, NotebookPanel } from '@jupyterlab/notebook';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 
-import { MARK, indexOfCell } from './operations';
+import { MARK } from './operations';
 import type { IAsk, INotebookCell, PartKind } from '../protocol.gen';
 
 const ANCHORS = 20;
@@ -195,11 +195,8 @@ export function liveSource(
   panel: NotebookPanel | null,
   cellId: string
 ): string | null {
-  const model = panel?.content.model;
-  const index = model ? indexOfCell(model, cellId) : -1;
-  return model && index >= 0
-    ? model.cells.get(index).sharedModel.getSource()
-    : null;
+  const cells = panel?.content.model?.sharedModel.cells ?? [];
+  return cells.find(cell => cell.getId() === cellId)?.getSource() ?? null;
 }
 
 /** Returns the error that a cell ended with, or `null`. */

@@ -75,23 +75,38 @@ function personsCells(notebook: INotebookContent): JSONArray {
     );
 }
 
-/** The documents that save one save after the other. */
-const queued = new WeakSet<NotebookContext>();
+type Save = () => Promise<void>;
+
+/** How the saves of a document, and what goes with one, come one after the other. */
+const turns = new WeakMap<
+  NotebookContext,
+  (task: (save: Save) => Promise<void>) => Promise<void>
+>();
 
 /**
- * Saves the document after all saves that were asked for before; those that the person asks for
- * from now on queue as well. Two saves at once make the document ask whether to overwrite the file,
- * because the second finds on disk what the first has just written (`Context` of JupyterLab 4.6,
- * and none of its versions queues saves).
+ * Does what a save needs, and saves, after all saves that were asked for before; those that the
+ * person asks for from now on queue as well. Two saves at once make the document ask whether to
+ * overwrite the file, because the second finds on disk what the first has just written (`Context`
+ * of JupyterLab 4.6, and none of its versions queues saves).
  */
-export async function saveAlone(context: NotebookContext): Promise<void> {
-  if (!queued.has(context)) {
-    queued.add(context);
+async function inTurn(
+  context: NotebookContext,
+  task: (save: Save) => Promise<void>
+): Promise<void> {
+  let enter = turns.get(context);
+  if (!enter) {
     const save = context.save.bind(context);
     let last: Promise<void> = Promise.resolve();
-    context.save = () => (last = last.catch(() => undefined).then(save));
+    enter = next => (last = last.catch(() => undefined).then(() => next(save)));
+    context.save = () => saveAlone(context);
+    turns.set(context, enter);
   }
-  await context.save();
+  await enter(task);
+}
+
+/** Saves the document, never while another save of it works. */
+export async function saveAlone(context: NotebookContext): Promise<void> {
+  await inTurn(context, save => save());
 }
 
 /**
@@ -106,12 +121,14 @@ export async function saveOver(
   context: NotebookContext,
   contents: Contents.IManager
 ): Promise<void> {
-  await contents.rename(context.path, context.path);
-  const margin = context.lastModifiedCheckMargin;
-  context.lastModifiedCheckMargin = Number.POSITIVE_INFINITY;
-  try {
-    await saveAlone(context);
-  } finally {
-    context.lastModifiedCheckMargin = margin;
-  }
+  await inTurn(context, async save => {
+    await contents.rename(context.path, context.path);
+    const margin = context.lastModifiedCheckMargin;
+    context.lastModifiedCheckMargin = Number.POSITIVE_INFINITY;
+    try {
+      await save();
+    } finally {
+      context.lastModifiedCheckMargin = margin;
+    }
+  });
 }

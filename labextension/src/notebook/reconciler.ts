@@ -43,6 +43,13 @@ export class FileReconciler implements IDisposable {
     this._isPending = true;
   }
 
+  /** Another tab writes the file from now on. */
+  end(): void {
+    this._isPending = false;
+    this._awaited = null;
+    this._stopWaiting();
+  }
+
   /** The file holds the runs up to these messages. */
   expect(inFile: { readonly [runId: string]: number }): void {
     this._isPending = true;

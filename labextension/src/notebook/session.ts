@@ -11,6 +11,8 @@ import { differsFromDisk, isWhollyOnDisk } from './disk';
 import type { NotebookContext } from './disk';
 import { nextFrame } from './frame';
 import type { Schedule } from './frame';
+import { MissedRuns } from './missed';
+import type { IPositions } from './missed';
 import { applyOperation } from './operations';
 import type {
   IAttached,
@@ -32,14 +34,6 @@ const CLOSING: readonly RunMessage['kind'][] = ['cell_closed', ...ENDS];
 
 /** What a run wrote last may take long to draw; nobody waits longer for it. */
 const CATCH_UP_MS = 10_000;
-
-/** How long to wait before what could not be fetched is fetched again; longer each time. */
-const FIRST_DELAY_MS = 1000;
-const LONGEST_DELAY_MS = 30_000;
-
-interface IPositions {
-  readonly [runId: string]: number;
-}
 
 export interface ISessionOptions {
   readonly panel: NotebookPanel;
@@ -117,7 +111,8 @@ export class NotebookSession implements IDisposable {
     this._isShared = message.is_shared;
     if (!this._writes) {
       this._queue.clear();
-      void this._fetch(cutOff);
+      this._reconciler.end();
+      void this._missed.fetch(cutOff);
       return;
     }
     if (isGained) {
@@ -177,7 +172,7 @@ export class NotebookSession implements IDisposable {
     this._queue.dispose();
     this._reconciler.dispose();
     this._saver.dispose();
-    this._forgetMissing();
+    this._missed.dispose();
     if (this._isAttached) {
       const { localPath } = this._context;
       this._client.send({ kind: 'detach', notebook_path: localPath });
@@ -271,13 +266,13 @@ export class NotebookSession implements IDisposable {
     this._queue.pause();
     try {
       if (await this._agreesWithFile()) {
-        const put = await this._fetch(cutOff, message.in_file);
+        const put = await this._missed.fetch(cutOff, message.in_file);
         const inFile = Object.entries({ ...put, ...message.in_file });
         inFile.forEach(([runId, seq]) => this._queue.skipTo(runId, seq));
         this._saved = new Map([...this._saved, ...inFile]);
       } else if (!isFirst) {
         // The document has edits of the person's, so it is not read again but filled up.
-        await this._fetch([...cutOff, ...this._unsaved()]);
+        await this._missed.fetch([...cutOff, ...this._unsaved()]);
       }
     } catch (error) {
       console.warn('The notebook could not be compared with its file', error);
@@ -312,39 +307,8 @@ export class NotebookSession implements IDisposable {
     const runIds = [...cutOff, ...this._unsaved()];
     if (runIds.length > 0) {
       this._reconciler.begin();
-      this._expect(await this._fetch(runIds));
+      await this._missed.catchUp(runIds);
     }
-  }
-
-  /** The file may be written again, once nothing is missing that it may hold. */
-  private _expect(reached: IPositions): void {
-    if (this._missing.size === 0) {
-      this._reconciler.expect(reached);
-    }
-  }
-
-  /** Fetches again what could not be fetched, later and later. */
-  private _fetchLater(): void {
-    this._retry ??= window.setTimeout(async () => {
-      this._retry = null;
-      this._delay = Math.min(this._delay * 2, LONGEST_DELAY_MS);
-      const missing = [...this._missing];
-      this._missing.clear();
-      for (const [runId, inFile] of missing) {
-        const reached = await this._fetch([runId], inFile);
-        if (this._writes && inFile === null) {
-          this._expect(reached);
-        }
-      }
-    }, this._delay);
-  }
-
-  /** The connection broke: what has not been fetched is fetched when it is back. */
-  private _forgetMissing(): void {
-    this._missing.clear();
-    clearTimeout(this._retry ?? undefined);
-    this._retry = null;
-    this._delay = FIRST_DELAY_MS;
   }
 
   /** The runs of which this tab has messages that the file is not known to hold. */
@@ -355,35 +319,25 @@ export class NotebookSession implements IDisposable {
   }
 
   /**
-   * Fetches all messages of runs; returns how far each has come.
+   * Fetches all messages of a run; returns how far it has come.
    *
    * @param inFile What the document holds of runs, if it is what the file is: of other runs all.
    */
-  private async _fetch(
-    runIds: readonly string[],
-    inFile: IPositions | null = null
-  ): Promise<IPositions> {
-    const reached: { [runId: string]: number } = {};
-    for (const runId of new Set(runIds)) {
-      try {
-        const messages = await this._replay(runId);
-        const last = messages[messages.length - 1]?.seq ?? 0;
-        if (last === 0) {
-          this._open.delete(runId);
-          this._received.delete(runId);
-        }
-        if (inFile !== null) {
-          this._queue.skipTo(runId, inFile[runId] ?? last);
-        }
-        messages.forEach(message => this._take(message));
-        reached[runId] = last;
-      } catch (error) {
-        console.warn(`The run ${runId} could not be fetched`, error);
-        this._missing.set(runId, inFile);
-        this._fetchLater();
-      }
+  private async _fetchRun(
+    runId: string,
+    inFile: IPositions | null
+  ): Promise<number> {
+    const messages = await this._replay(runId);
+    const last = messages[messages.length - 1]?.seq ?? 0;
+    if (last === 0) {
+      this._open.delete(runId);
+      this._received.delete(runId);
     }
-    return reached;
+    if (inFile !== null) {
+      this._queue.skipTo(runId, inFile[runId] ?? last);
+    }
+    messages.forEach(message => this._take(message));
+    return last;
   }
 
   private _onConnection(_: unknown, isConnected: boolean): void {
@@ -391,7 +345,7 @@ export class NotebookSession implements IDisposable {
       this._attach();
     } else {
       this._wasCutOff = this._isAttached;
-      this._forgetMissing();
+      this._missed.forget();
     }
   }
 
@@ -431,6 +385,15 @@ export class NotebookSession implements IDisposable {
   private readonly _queue: OperationQueue;
   private readonly _reconciler: FileReconciler;
   private readonly _saver: QuietSaver;
+  private readonly _missed = new MissedRuns(
+    (runId, inFile) => this._fetchRun(runId, inFile),
+    reached => {
+      // Another tab may have written meanwhile.
+      if (this._reconciler.isPending) {
+        this._reconciler.expect(reached);
+      }
+    }
+  );
   /** The paths by which the server may know the notebook: it has answered under the first. */
   private _names = new Set<string>();
   private _isLoaded = false;
@@ -444,10 +407,6 @@ export class NotebookSession implements IDisposable {
   /** The runs whose end has not been seen. */
   private _open = new Set<string>();
   private _saved: ReadonlyMap<string, number> = new Map();
-  /** The runs to fetch again, with what the document holds of them where it is known. */
-  private readonly _missing = new Map<string, IPositions | null>();
-  private _retry: number | null = null;
-  private _delay = FIRST_DELAY_MS;
   /** Cell id to the sources that runs gave it. */
   private readonly _written = new Map<string, Set<string>>();
 }

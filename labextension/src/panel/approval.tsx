@@ -1,8 +1,8 @@
-import { useCallback, useId, useLayoutEffect, useRef, useState } from 'react';
+import { useCallback, useId, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
 import { liveSource } from '../notebook/cells';
-import { usePanel, useSignal } from './context';
+import { useFocusLost, usePanel, useSignal } from './context';
 import { FileList } from './filechanges';
 import { countWords } from '../model/filewords';
 import { Code } from './markdown';
@@ -28,7 +28,7 @@ export function Approval(props: {
   const reasonId = useId();
   const isEditing = edited !== null;
   const group = useRef<HTMLDivElement>(null);
-  useFocusPassedOn(group, focusAfter);
+  useFocusLost(group, () => focusAfter.current?.focus());
 
   const edit = (text: string | null) => {
     drafts.keep(key, text);
@@ -116,7 +116,7 @@ export function FilesApproval(props: {
   const { cellId, files, focusAfter, runId } = props;
   const reasonId = useId();
   const group = useRef<HTMLDivElement>(null);
-  useFocusPassedOn(group, focusAfter);
+  useFocusLost(group, () => focusAfter.current?.focus());
   const counts = countWords(files, waits, trans);
   return (
     <div
@@ -156,21 +156,6 @@ export function FilesApproval(props: {
 }
 
 const waits = () => 'waits' as const;
-
-/** Keeps the focus from falling to the page's body when what holds it is taken away. */
-function useFocusPassedOn(
-  from: RefObject<HTMLElement>,
-  to: RefObject<HTMLElement>
-): void {
-  useLayoutEffect(() => {
-    const node = from.current;
-    return () => {
-      if (node?.contains(document.activeElement)) {
-        to.current?.focus();
-      }
-    };
-  }, [from, to]);
-}
 
 /** The cell's text, to change. */
 function CellEditor(props: {

@@ -1,8 +1,8 @@
 import { closeIcon } from '@jupyterlab/ui-components';
-import { useId } from 'react';
+import { useId, useRef } from 'react';
 import type { ReactElement } from 'react';
 
-import { usePanel } from './context';
+import { useFocusLost, usePanel } from './context';
 import { leftOutWords } from '../model/filewords';
 import { LinkList } from './linkchoice';
 import { runningRun } from '../model/pictures';
@@ -13,9 +13,11 @@ import { asSentence } from '../model/wording';
 export function Banners(props: {
   notebook: INotebookPicture;
   isConnected: boolean;
+  /** The question takes the focus, which was on something that goes. */
+  onLeft: () => void;
 }): ReactElement {
   const { analyst, trans } = usePanel();
-  const { isConnected, notebook } = props;
+  const { isConnected, notebook, onLeft } = props;
   const { path } = notebook;
   const isRunning = notebook.runs.some(run => run.state === 'running');
   const isWatcher =
@@ -42,18 +44,20 @@ export function Banners(props: {
           </button>
         </div>
       )}
-      {notebook.wanted && <WantedFiles notebook={notebook} />}
+      {notebook.wanted && <WantedFiles notebook={notebook} onLeft={onLeft} />}
       {notebook.leftOut.length > 0 && (
         <Dismissable
           id="dm-left-out"
           text={leftOutWords(notebook.leftOut, trans)}
           onDismiss={() => analyst.model.dismissLeftOut(path)}
+          onLeft={onLeft}
         />
       )}
       {notebook.refusal && notebook.refusal.reason !== 'data' && (
         <Dismissable
           text={asSentence(notebook.refusal.message)}
           onDismiss={() => analyst.model.settle(path)}
+          onLeft={onLeft}
         />
       )}
       {notebook.notices.map(notice => (
@@ -61,6 +65,7 @@ export function Banners(props: {
           key={notice.id}
           text={asSentence(notice.text)}
           onDismiss={() => analyst.model.dismiss(path, notice.id)}
+          onLeft={onLeft}
         />
       ))}
     </div>
@@ -70,17 +75,21 @@ export function Banners(props: {
 /** What code in the kernel wants asked, about files that only the person can have read. */
 function WantedFiles(props: {
   notebook: INotebookPicture;
+  onLeft: () => void;
 }): ReactElement | null {
   const { analyst, trans } = usePanel();
-  const { notebook } = props;
+  const { notebook, onLeft } = props;
   const { path, pending, wanted } = notebook;
   const titleId = useId();
+  const banner = useRef<HTMLDivElement>(null);
+  useFocusLost(banner, onLeft);
   if (!wanted) {
     return null;
   }
   const isBusy = pending !== null || runningRun(notebook) !== null;
   return (
     <div
+      ref={banner}
       role="group"
       aria-labelledby={titleId}
       className="jp-dm-Banner jp-mod-tall"
@@ -126,10 +135,13 @@ function Dismissable(props: {
   id?: string;
   text: string;
   onDismiss: () => void;
+  onLeft: () => void;
 }): ReactElement {
   const { trans } = usePanel();
+  const banner = useRef<HTMLDivElement>(null);
+  useFocusLost(banner, props.onLeft);
   return (
-    <div className="jp-dm-Banner" data-testid={props.id}>
+    <div ref={banner} className="jp-dm-Banner" data-testid={props.id}>
       <p>{props.text}</p>
       <button
         type="button"

@@ -5,8 +5,11 @@ import {
   createContext,
   useCallback,
   useContext,
+  useLayoutEffect,
+  useRef,
   useSyncExternalStore
 } from 'react';
+import type { RefObject } from 'react';
 
 import { nextFrame } from '../notebook/frame';
 import type { Schedule } from '../notebook/frame';
@@ -30,6 +33,23 @@ export function usePanel(): IPanelContext {
     throw new Error('used outside of the panel');
   }
   return context;
+}
+
+/** Calls back when what holds the focus is taken away: else it falls to the page's body. */
+export function useFocusLost(
+  from: RefObject<HTMLElement>,
+  onLost: () => void
+): void {
+  const last = useRef(onLost);
+  last.current = onLost;
+  useLayoutEffect(() => {
+    const node = from.current;
+    return () => {
+      if (node?.contains(document.activeElement)) {
+        last.current();
+      }
+    };
+  }, [from]);
 }
 
 /**

@@ -3,7 +3,7 @@ import { memo, useId, useLayoutEffect, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
 import { Approval, FilesApproval } from './approval';
-import { usePanel } from './context';
+import { useFocusLost, usePanel } from './context';
 import { FileChanges } from './filechanges';
 import { Code, Markdown } from './markdown';
 import type { IOutputPicture } from '../model/outputs';
@@ -37,11 +37,17 @@ const NONE: readonly IOutputPicture[] = [];
 const painted = new Set<string>();
 
 /** The turns of a run, a line each. */
-export function Steps(props: { run: IRunPicture }): ReactElement {
-  const { run } = props;
+export function Steps(props: {
+  run: IRunPicture;
+  /** Takes the focus when the steps go that hold it. */
+  focusAfter: RefObject<HTMLElement>;
+}): ReactElement {
+  const { focusAfter, run } = props;
+  const list = useRef<HTMLOListElement>(null);
+  useFocusLost(list, () => focusAfter.current?.focus());
   const answers = run.steps.filter(step => step.status === 'answer');
   return (
-    <ol className="jp-dm-Steps">
+    <ol ref={list} className="jp-dm-Steps">
       {run.steps.map((step, index) => (
         <Step
           key={step.step}

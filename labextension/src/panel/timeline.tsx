@@ -4,7 +4,7 @@ import { caretDownIcon, caretRightIcon } from '@jupyterlab/ui-components';
 import { memo, useEffect, useId, useRef, useState } from 'react';
 import type { ReactElement, RefObject } from 'react';
 
-import { usePanel } from './context';
+import { useFocusLost, usePanel } from './context';
 import { Meter, Outcome, RunButtons } from './outcome';
 import { waits } from '../model/pictures';
 import type { INotebookPicture, IRunPicture } from '../model/pictures';
@@ -19,9 +19,11 @@ export function Timeline(props: {
   notebook: INotebookPicture;
   /** The run that the person asked to see. */
   shownRun: string | null;
+  /** The field below takes the focus, which was on something that goes. */
+  onLeft: () => void;
 }): ReactElement {
   const { trans } = usePanel();
-  const { notebook, shownRun } = props;
+  const { notebook, onLeft, shownRun } = props;
   const { past, pending, preparing, reopened, runs, stopPreparing } = notebook;
   const known = new Set(runs.map(run => run.runId));
   const former = past.filter(run => !known.has(run.run_id)).reverse();
@@ -54,18 +56,32 @@ export function Timeline(props: {
             {preparing || trans.__('Sending…')}
           </p>
           {preparing && stopPreparing && (
-            <button
-              type="button"
-              className="jp-dm-Button"
-              data-testid="dm-stop-preparing"
-              onClick={stopPreparing}
-            >
-              {trans.__('Stop')}
-            </button>
+            <StopPreparing onStop={stopPreparing} onLeft={onLeft} />
           )}
         </article>
       )}
     </>
+  );
+}
+
+function StopPreparing(props: {
+  onStop: () => void;
+  onLeft: () => void;
+}): ReactElement {
+  const { trans } = usePanel();
+  const { onLeft, onStop } = props;
+  const button = useRef<HTMLButtonElement>(null);
+  useFocusLost(button, onLeft);
+  return (
+    <button
+      ref={button}
+      type="button"
+      className="jp-dm-Button"
+      data-testid="dm-stop-preparing"
+      onClick={onStop}
+    >
+      {trans.__('Stop')}
+    </button>
   );
 }
 
@@ -176,6 +192,7 @@ function StepList(props: {
   const { isLatest, run } = props;
   const [choice, setChoice] = useState<boolean | null>(null);
   const listId = useId();
+  const fold = useRef<HTMLButtonElement>(null);
   if (run.steps.length === 0) {
     return null;
   }
@@ -184,6 +201,7 @@ function StepList(props: {
   return (
     <div>
       <button
+        ref={fold}
         type="button"
         className="jp-dm-Fold jp-dm-StepCount"
         aria-expanded={isOpen}
@@ -194,7 +212,7 @@ function StepList(props: {
         {trans._n('%1 step', '%1 steps', run.steps.length)}
       </button>
       <div id={listId} hidden={!isOpen}>
-        {isOpen && <Steps run={run} />}
+        {isOpen && <Steps run={run} focusAfter={fold} />}
       </div>
     </div>
   );

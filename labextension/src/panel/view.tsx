@@ -67,7 +67,7 @@ export function PanelView(props: {
         isHistory={state.page === 'history'}
         onPage={onPage}
       />
-      <Banners notebook={notebook} isConnected={isConnected} />
+      <Banners notebook={notebook} isConnected={isConnected} onLeft={handOn} />
       <Scroller notebook={notebook}>
         {state.page === 'history' ? (
           <History path={path} onShow={onShowRun} />
@@ -79,7 +79,7 @@ export function PanelView(props: {
             shownRun={state.shownRun}
             status={status}
             wasShown={state.wasShown}
-            onSetUp={handOn}
+            onLeft={handOn}
           />
         )}
       </Scroller>
@@ -122,10 +122,11 @@ function Runs(props: {
   shownRun: string | null;
   status: IStatus | null;
   wasShown: boolean;
-  onSetUp: () => void;
+  /** The question takes the focus, which was on something that has ended. */
+  onLeft: () => void;
 }): ReactElement {
   const { analyst } = usePanel();
-  const { notebook, onSetUp, shownRun, status, wasShown } = props;
+  const { notebook, onLeft, shownRun, status, wasShown } = props;
   const error = useSignal(
     analyst.stateChanged,
     useCallback(() => analyst.statusError, [analyst])
@@ -135,7 +136,7 @@ function Runs(props: {
   return (
     <>
       {model && !model.is_present && (
-        <ModelSetup name={model.name} onDone={onSetUp} />
+        <ModelSetup name={model.name} onDone={onLeft} />
       )}
       {runs.length + past.length === 0 && !pending ? (
         <Welcome
@@ -145,7 +146,7 @@ function Runs(props: {
           wasShown={wasShown}
         />
       ) : (
-        <Timeline notebook={notebook} shownRun={shownRun} />
+        <Timeline notebook={notebook} shownRun={shownRun} onLeft={onLeft} />
       )}
     </>
   );

@@ -46,7 +46,7 @@ export function WaitingList(props: {
                 className="jp-dm-Button jp-mod-accept"
                 data-testid="dm-waiting-send"
                 aria-label={trans.__('Send the questions that wait')}
-                disabled={!isConnected}
+                disabled={!isConnected || !path}
                 onClick={() => {
                   queue.release(path);
                   onLeft();
