@@ -311,8 +311,18 @@ describe('files', () => {
   });
 
   it('lets no name of a file hide or turn around what it is', async () => {
-    await showEnded(changeOf('gpj.\u202etxt.csv'), changeOf('a\nb.txt'));
-    expect(texts()).toEqual(['gpj.\\u{202e}txt.csv new', 'a\\u{a}b.txt new']);
+    await showEnded(
+      changeOf('gpj.\u202etxt.csv'),
+      changeOf('a\nb.txt'),
+      changeOf('c\u3164.txt'),
+      changeOf('می\u200cخواهم.csv')
+    );
+    expect(texts()).toEqual([
+      'gpj.\\u{202e}txt.csv new',
+      'a\\u{a}b.txt new',
+      'c\\u{3164}.txt new',
+      'می\u200cخواهم.csv new'
+    ]);
   });
 
   it('shows what code in the kernel wants asked, and asks it', async () => {

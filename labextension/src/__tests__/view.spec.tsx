@@ -1496,6 +1496,11 @@ describe('PanelView', () => {
     expect(waitingText()).toContain(
       'x = "a\\u{202e}\\u{2066}# b\\u{2069}"\\u{200b}\\u{3164}\n\tprint("\u2714\ufe0f")'
     );
+    await click('dm-edit');
+    const said = one('dm-panel').querySelector('.jp-dm-Approval [role=status]');
+    expect(said?.textContent).toBe(
+      'This text has invisible characters: \\u{202e}, \\u{2066}, \\u{2069}, \\u{200b}, \\u{3164}'
+    );
   });
 
   it('shows joined letters and signs of a waiting cell as they are written', async () => {

@@ -4,6 +4,7 @@
 import { PathExt } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import { shownPath } from './invisible';
 import type { IFileChange, IKernelMeter } from '../protocol.gen';
 
 /** What became of a file: `discarded` where nobody said yes, `refused` where nobody is asked. */
@@ -17,17 +18,6 @@ const TABLES_AND_PICTURES: readonly string[] = [
   ...['.png', '.jpg', '.jpeg', '.gif', '.webp', '.bmp']
 ];
 const TEXTS: readonly string[] = ['.json', '.jsonl', '.txt', '.log', '.md'];
-
-/** A path in which no sign turns the writing around, breaks the line or hides. */
-export function shownPath(path: string): string {
-  return path.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, escaped);
-}
-
-/** A sign by its number. */
-export function escaped(sign: string): string {
-  const code = sign.codePointAt(0) ?? 0;
-  return `\\u{${code.toString(16)}}`;
-}
 
 /** The files, what is lost first, then what is special, then plain new ones. */
 export function inOrder(files: readonly IFileChange[]): IFileChange[] {

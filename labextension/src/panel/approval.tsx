@@ -5,6 +5,7 @@ import { liveSource } from '../notebook/cells';
 import { useFocusLost, usePanel, useSignal } from './context';
 import { FileList } from './filechanges';
 import { countWords } from '../model/filewords';
+import { invisibleIn } from '../model/invisible';
 import { Code } from './markdown';
 import type { IFileChange } from '../protocol.gen';
 import { asSentence } from '../model/wording';
@@ -49,6 +50,7 @@ export function Approval(props: {
       ) : (
         <CellEditor text={edited} onEdit={edit} />
       )}
+      {edited !== null && <InvisibleSigns text={edited} />}
       {!isEditing && live !== source && (
         <p data-testid="dm-changed-in-notebook">
           {trans.__('This is the cell as you changed it in the notebook.')}
@@ -156,6 +158,17 @@ export function FilesApproval(props: {
 }
 
 const waits = () => 'waits' as const;
+
+/** What the field can't show of its text. */
+function InvisibleSigns(props: { text: string }): ReactElement | null {
+  const { trans } = usePanel();
+  const signs = invisibleIn(props.text).join(', ');
+  return signs ? (
+    <p role="status">
+      {trans.__('This text has invisible characters: %1', signs)}
+    </p>
+  ) : null;
+}
 
 /** The cell's text, to change. */
 function CellEditor(props: {

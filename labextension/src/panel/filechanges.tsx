@@ -8,11 +8,11 @@ import {
   changeWords,
   countWords,
   inOrder,
-  shownPath,
   unseenWords,
   viewerOf
 } from '../model/filewords';
 import type { Fate } from '../model/filewords';
+import { shownPath } from '../model/invisible';
 import type { IStepPicture } from '../model/pictures';
 import type { IFileChange, IKernelMeter } from '../protocol.gen';
 import { folderOf } from '../model/workspace';

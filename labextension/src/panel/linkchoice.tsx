@@ -7,7 +7,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReactElement } from 'react';
 
 import type { Analyst, IRefusedAsk } from '../model/analyst';
-import { shownPath } from '../model/filewords';
+import { shownPath } from '../model/invisible';
 import type { IWantedFile } from '../protocol.gen';
 
 /** Asks the person, and asks the question again; one that is not sent is put back. */

@@ -6,8 +6,8 @@ import type { ReactElement } from 'react';
 
 import { fenced } from '../notebook/cells';
 import { usePanel } from './context';
-import { escaped } from '../model/filewords';
 import { loadClicked } from '../model/remote';
+import { shownCode } from '../model/invisible';
 
 const MIME_TYPE = 'text/markdown';
 
@@ -73,32 +73,6 @@ export const Markdown = memo(function Markdown(props: {
     />
   );
 });
-
-/** All but line ends, tabs, and whether the sign before is a text or a coloured picture. */
-const UNSEEN =
-  /(?![\n\r\t]|\ufe0e|\ufe0f)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
-
-/** The scripts whose words are written with joiners and non-joiners of no width. */
-const JOINING =
-  'Arab Beng Deva Gujr Guru Khmr Knda Mlym Mong Mymr Orya Sinh Syrc Taml Telu'
-    .split(' ')
-    .map(script => `\\p{scx=${script}}`)
-    .join('');
-
-/** Signs of no width inside such a word, or between the parts of one picture. */
-const JOINS = [
-  `(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])`,
-  '(?<=\\p{ExtPict}\\ufe0f?|\\p{EMod})\\u200d(?=\\p{ExtPict})'
-].join('|');
-const JOINS_OR_UNSEEN = new RegExp(`(${JOINS})|${UNSEEN.source}`, 'gu');
-
-/** Code in which no sign turns the writing around or hides: a person approves what they see. */
-function shownCode(source: string): string {
-  return source.replace(
-    JOINS_OR_UNSEEN,
-    (sign, join?: string) => join ?? escaped(sign)
-  );
-}
 
 /** The text of a cell, coloured as the notebook colours it. */
 export function Code(props: {

@@ -6,7 +6,7 @@ import { useCallback, useEffect, useState } from 'react';
 import type { ReactElement } from 'react';
 
 import { usePanel, useSignal } from './context';
-import { shownPath } from '../model/filewords';
+import { shownPath } from '../model/invisible';
 import { download } from './history';
 import { tryHarderIcon } from './icon';
 import { Markdown } from './markdown';
