@@ -376,15 +376,26 @@ class WorkspaceLayer:
         with self._lock, beneath.held(self.upper) as upper:
             times = folder_times(self.folder)
             is_other, self._folders = times != self._folders, times
-            for place, written in list(self._written.items()):
-                if look(self._folder, place) != written:
-                    is_other = True
-                    del self._written[place]
-                    if self._handled.get(place) == look(upper, place):
-                        remove(upper, place)
-                        self._handled.pop(place, None)
+            others = [x for x, was in self._written.items() if _is_other(look(self._folder, x), was)]
+            for place in sorted(others, key=lambda place: -len(place.parts)):
+                is_other = True
+                del self._written[place]
+                if self._uncover(upper, place):
+                    self._handled.pop(place, None)
         if is_other:
             self.refresh()
+
+    def _uncover(self, upper: int, place: PurePath) -> bool:
+        """Remove from the layer what was passed on, and only that; return whether it was."""
+        now = look(upper, place)
+        if stat.S_ISDIR(now[4]):  # a folder goes when nothing new is left in it
+            with contextlib.suppress(OSError), beneath.parent_of(upper, place) as parent:
+                os.rmdir(place.name, dir_fd=parent)
+                return True
+        elif self._handled.get(place) == now:
+            remove(upper, place)
+            return True
+        return False
 
     async def tend(self) -> None:
         """Check both sides now and then, until cancelled."""
@@ -419,6 +430,11 @@ class WorkspaceLayer:
 
 def _kept_name(entry: LayerEntry) -> PurePath:
     return PurePath(hashlib.sha256(os.fsencode(entry.place)).hexdigest())
+
+
+def _is_other(now: Signature, written: Signature) -> bool:
+    """Return whether an entry is not the written one any more; a folder is, whatever is in it."""
+    return now != written and not (stat.S_ISDIR(now[4]) and stat.S_ISDIR(written[4]))
 
 
 def _file_bytes(signature: Signature) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
@@ -330,6 +331,34 @@ def test_a_file_that_is_being_written_is_left_for_later(layer, folder):
     layer.settle(quiet_s=60)
     assert layer.take_news() == ()
     assert settled(layer)["new.csv"].state == "written"
+
+
+def test_what_is_still_written_in_a_folder_that_got_through_is_not_lost(layer, folder):
+    (layer.upper / "out" / "sub").mkdir(parents=True)
+    with (layer.upper / "out" / "log.txt").open("w", buffering=1) as log:
+        log.write("one\n")
+        assert settled(layer)["out/log.txt"].state == "written"
+        (layer.upper / "out" / "sub" / "new.csv").write_text("new")
+        (folder / "out" / "later.csv").write_text("the person's")
+        layer.look_below()
+        log.write("two\n")
+    assert settled(layer).keys() == {"out/log.txt", "out/sub/new.csv"}
+    assert (folder / "out" / "log.txt").read_text() == "one\ntwo\n"
+    assert (folder / "out" / "sub" / "new.csv").read_text() == "new"
+
+
+def test_a_folder_that_the_person_removes_is_gone_for_the_kernel_except_what_is_new(layer, folder):
+    for name in ("old/a.csv", "both/a.csv"):
+        (layer.upper / name).parent.mkdir()
+        (layer.upper / name).write_text("x")
+    settled(layer)
+    for name in ("old", "both"):
+        shutil.rmtree(folder / name)
+    (layer.upper / "both" / "new.csv").write_text("new")
+    layer.look_below()
+    assert names_of(layer.upper) == ["both", "both/new.csv"]
+    assert settled(layer).keys() == {"both/new.csv"}
+    assert names_of(folder) == ["book.ipynb", "both", "both/new.csv", "old.csv"]
 
 
 def test_a_link_laid_by_somebody_else_is_not_followed(layer, folder, tmp_path):
