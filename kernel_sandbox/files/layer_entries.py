@@ -39,6 +39,7 @@ __all__ = [
     "protected_paths",
     "refused_folder",
     "remove",
+    "show_through",
     "state_of",
     "target_of",
     "written",
@@ -147,6 +148,13 @@ def refused_folder(why: str) -> LayerEntry:
     """Return an entry for all that can't be looked at in the layer, and why."""
     change = FileChange(".", "changed", "refused", marks=(why,))
     return LayerEntry(_TOP, GONE, change, "other")
+
+
+def show_through(folder: int, place: PurePath) -> None:
+    """Let a folder of the layer show what the user puts into theirs from now on."""
+    with contextlib.suppress(OSError), ExitStack() as stack:
+        parent = stack.enter_context(beneath.parent_of(folder, place))
+        os.removexattr(_entered(stack, parent, place.name), _OPAQUE)
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:

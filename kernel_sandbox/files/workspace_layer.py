@@ -50,6 +50,7 @@ from kernel_sandbox.files.layer_entries import (
     new_entries,
     refused_folder,
     remove,
+    show_through,
     state_of,
     target_of,
 )
@@ -365,6 +366,7 @@ class WorkspaceLayer:
                         os.symlink(target, place.name, dir_fd=parent)
                     else:
                         os.mkdir(place.name, mode, dir_fd=parent)
+                        show_through(upper, place)
         self._written[place] = look(folder, place)
 
     def look_below(self) -> None:

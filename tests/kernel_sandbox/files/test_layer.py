@@ -347,6 +347,20 @@ def test_what_is_still_written_in_a_folder_that_got_through_is_not_lost(layer, f
     assert (folder / "out" / "sub" / "new.csv").read_text() == "new"
 
 
+@needs_view
+async def test_a_folder_that_was_created_again_shows_what_the_person_puts_there(
+    folder, monkeypatch
+):
+    monkeypatch.setattr(workspace_layer, "TEND_S", 90)
+    async with runner("kernel", folder) as cells:
+        await done(cells, "import os, shutil\nos.mkdir('out'); open('out/x', 'w').write('x')")
+        await done(cells, "shutil.rmtree('out')")
+        await done(cells, "os.mkdir('out')")
+        (folder / "out" / "later.csv").write_text("the person's")
+        assert await done(cells, "pass") == {}
+    assert (folder / "out" / "later.csv").exists()
+
+
 def test_a_folder_that_the_person_removes_is_gone_for_the_kernel_except_what_is_new(layer, folder):
     for name in ("old/a.csv", "both/a.csv"):
         (layer.upper / name).parent.mkdir()
