@@ -8,11 +8,13 @@ Not covered: the contents of the files.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import math
 import os
 import secrets
 import stat
+from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -29,6 +31,7 @@ __all__ = [
     "GONE",
     "MOST_ENTRIES",
     "UNREADABLE",
+    "FolderTimes",
     "LayerEntry",
     "Signature",
     "State",
@@ -69,6 +72,8 @@ _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
 _REMOVED_ENTRIES = 50_000
 """A folder with more entries is not removed: what is in it could not be checked in time."""
+_ANOTHER = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
+"""Errors on opening an entry that is gone by now, or has become another."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 COPY_BYTES = 1024 * 1024
@@ -76,6 +81,8 @@ COPY_BYTES = 1024 * 1024
 Signature = tuple[int, int, int, int, int]
 """Inode, size, both times of change and mode; it differs when the entry does."""
 GONE: Signature = (0, 0, 0, 0, 0)
+FolderTimes = dict[str, tuple[int, list[str]]]
+"""For each folder, when it was changed, nanoseconds, and the folders in it."""
 State = frozenset[tuple[str, Signature]]
 """An entry, with what is in it if it is a folder."""
 
@@ -113,23 +120,29 @@ def new_entries(
         entries = list(itertools.islice(scan, MOST_ENTRIES + 1))
     for entry in entries:
         place, name = above / entry.name, PurePath(entry.name)
-        now, before = look(upper, name), look(folder, name)
-        if now == GONE:  # since it was listed
+        try:
+            now = _signature(entry.stat(follow_symlinks=False))
+        except OSError:  # gone since it was listed
             continue
         is_open = stat.S_ISDIR(now[4]) and not _name_marks(place)
+        if not is_open and handled.get(place) == now:
+            yield None
+            continue
+        before = look(folder, name)
         is_below = is_open and stat.S_ISDIR(before[4])
         with ExitStack() as stack:
             try:
                 inner = _entered(stack, upper, entry.name) if is_open else -1
                 below = _entered(stack, folder, entry.name) if is_below else -1
-            except (FileNotFoundError, NotADirectoryError):  # gone, or another, by now
-                continue
-            except OSError:
+                is_new = handled.get(place) != now and not is_below
+                judged = _judged(place, now, before, upper, folder) if is_new else None
+            except OSError as error:
+                if error.errno in _ANOTHER:
+                    continue
                 change = _change(place, now, before, [UNREADABLE])
                 yield LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
                 continue
-            is_new = handled.get(place) != now and not is_below
-            yield _judged(place, now, before, upper, folder) if is_new else None
+            yield judged
             if is_below:
                 yield from _cleared(place, now, inner, below)
             if is_open:
@@ -392,16 +405,26 @@ def _without_files(folder: int) -> list[str]:
     return folders
 
 
-def folder_times(folder: Path) -> dict[str, int]:
-    """Return when the folder and those below it were last changed; of some hundred at most."""
-    found: dict[str, int] = {}
-    waiting = [str(folder)]
+def folder_times(folder: Path, known: FolderTimes | None = None) -> FolderTimes:
+    """Return when the folder and those below it were last changed; of some hundred at most.
+
+    Args:
+        folder: where to begin.
+        known: what this returned before; a folder that has not changed since is not read again.
+    """
+    found: FolderTimes = {}
+    waiting = deque([str(folder)])
     while waiting and len(found) < _WATCHED_FOLDERS:
-        path = waiting.pop(0)
+        path = waiting.popleft()
         with contextlib.suppress(OSError):
-            found[path] = os.stat(path).st_mtime_ns  # noqa: PTH116
-            with os.scandir(path) as entries:
-                waiting += [x.path for x in entries if x.is_dir(follow_symlinks=False)]
+            changed_ns = os.stat(path).st_mtime_ns  # noqa: PTH116
+            before = (known or {}).get(path)
+            if before is None or before[0] != changed_ns:
+                with os.scandir(path) as entries:
+                    inside = [x.path for x in entries if x.is_dir(follow_symlinks=False)]
+                before = (changed_ns, inside)
+            found[path] = before
+            waiting += before[1]
     return found
 
 

@@ -23,12 +23,13 @@ import contextlib
 import errno
 import hashlib
 import logging
+import math
 import os
 import stat
 import threading
 import time
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
@@ -155,7 +156,6 @@ class WorkspaceLayer:
         with self._lock, ExitStack() as stack:
             if self._folder < 0:
                 return
-            newest_ns = time.time_ns() - round(quiet_s * 1e9)
             self._used_bytes = None
             try:
                 upper = stack.enter_context(beneath.held(self.upper))
@@ -164,18 +164,26 @@ class WorkspaceLayer:
             except OSError:
                 upper, found = -1, [refused_folder(UNREADABLE)]
             found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
-            done = [
-                (entry.signature, change)
-                for entry in found
-                if self._is_due(entry, newest_ns)
-                if (change := self._settled(entry, upper)) is not None
-            ]
+            newest_ns = time.time_ns() - round(quiet_s * 1e9) if quiet_s else math.inf
+            due = [entry for entry in found if self._is_due(entry, newest_ns)]
+            with self._writing() if due else nullcontext():
+                done = [
+                    (entry.signature, change)
+                    for entry in due
+                    if (change := self._settled(entry, upper)) is not None
+                ]
             self._news += sorted(
                 (change for signature, change in done if (signature, change) not in self._told),
                 key=lambda change: change.path,
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
-            self._folders = folder_times(self.folder)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Tell what is written meanwhile from what the user changes: the kernel is to see that."""
+        is_other = folder_times(self.folder, self._folders) != self._folders
+        yield
+        self._folders = {} if is_other else folder_times(self.folder, self._folders)
 
     def _found(self, upper: int) -> list[LayerEntry]:
         """Return what is new or has changed in the layer; the rest of too much is one entry."""
@@ -195,13 +203,13 @@ class WorkspaceLayer:
                     found.append(entry)
         return [*found, refused_folder(TOO_MANY)] if is_full else found
 
-    def _is_due(self, entry: LayerEntry, newest_ns: int) -> bool:
+    def _is_due(self, entry: LayerEntry, newest_ns: float) -> bool:
         """Return whether a file is complete, and nothing that comes after an open question."""
         if self._is_asking and (
             self._needs_approval(entry.change) or entry.change.path in self._waiting
         ):
             return False
-        return entry.kind != "file" or entry.signature[2] <= newest_ns
+        return entry.kind != "file" or entry.signature[3] <= newest_ns
 
     def _needs_approval(self, change: FileChange) -> bool:
         is_special = change.kind != "made" or bool(set(change.marks) & set(ASKED))
@@ -303,14 +311,14 @@ class WorkspaceLayer:
             )
             self._is_asking = False
             waiting, self._waiting, self._used_bytes = self._waiting, {}, None
-            done = tuple(
-                self._allow(entry, before, upper, held)
-                if allows
-                else self._deny(entry, upper, held)
-                for entry, before in waiting.values()
-            )
+            with self._writing():
+                done = tuple(
+                    self._allow(entry, before, upper, held)
+                    if allows
+                    else self._deny(entry, upper, held)
+                    for entry, before in waiting.values()
+                )
             self._news += done
-            self._folders = folder_times(self.folder)
         if done:
             self.refresh()
         return done
@@ -376,7 +384,7 @@ class WorkspaceLayer:
             OSError: the layer can't be opened any more.
         """
         with self._lock, beneath.held(self.upper) as upper:
-            times = folder_times(self.folder)
+            times = folder_times(self.folder, self._folders)
             is_other, self._folders = times != self._folders, times
             others = [x for x, was in self._written.items() if _is_other(look(self._folder, x), was)]
             for place in sorted(others, key=lambda place: -len(place.parts)):

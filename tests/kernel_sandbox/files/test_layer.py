@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -333,6 +334,38 @@ def test_a_file_that_is_being_written_is_left_for_later(layer, folder):
     assert settled(layer)["new.csv"].state == "written"
 
 
+def test_a_file_with_a_date_to_come_gets_through(layer, folder):
+    (layer.upper / "new.csv").write_text("new")
+    os.utime(layer.upper / "new.csv", (time.time() + 3600,) * 2)
+    assert settled(layer)["new.csv"].state == "written"
+
+
+def test_a_file_with_an_old_date_that_is_being_written_is_left_for_later(layer):
+    (layer.upper / "new.csv").write_text("new")
+    os.utime(layer.upper / "new.csv", (1, 1))
+    layer.settle(quiet_s=60)
+    assert layer.take_news() == ()
+
+
+@pytest.mark.parametrize("act", ["settle", "decide"])
+def test_what_the_person_changes_is_seen_although_the_layer_writes_in_between(layer, folder, act):
+    layer.is_gated = act == "decide"
+    (layer.upper / "old.csv").write_text("newer")
+    layer.settle()
+    (folder / "later.csv").write_text("the person's")
+    (layer.upper / "new.csv").write_text("new")
+    if act == "settle":
+        layer.settle()
+    else:
+        layer.decide(allows=True)
+    refreshed = []
+    layer.refresh = lambda: refreshed.append(True)
+    layer.look_below()
+    assert refreshed == [True]
+    layer.look_below()
+    assert refreshed == [True]
+
+
 def test_what_is_still_written_in_a_folder_that_got_through_is_not_lost(layer, folder):
     (layer.upper / "out" / "sub").mkdir(parents=True)
     with (layer.upper / "out" / "log.txt").open("w", buffering=1) as log:
@@ -606,6 +639,19 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monke
     (layer.upper / "brief.tmp").write_text("x")
     monkeypatch.setattr(layer_entries, "look", vanishing)
     assert settled(layer) == {}
+
+
+def test_a_link_that_vanishes_while_it_is_looked_at_keeps_nothing_else_back(layer, monkeypatch):
+    def vanishing(folder, place):
+        if place.name == "brief":
+            (layer.upper / "brief").unlink(missing_ok=True)
+        return target_of(folder, place)
+
+    target_of = layer_entries.target_of
+    (layer.upper / "brief").symlink_to("old.csv")
+    (layer.upper / "new.csv").write_text("new")
+    monkeypatch.setattr(layer_entries, "target_of", vanishing)
+    assert settled(layer).keys() == {"new.csv"}
 
 
 @contextlib.asynccontextmanager
