@@ -62,7 +62,10 @@ __all__ = ["WorkspaceLayer"]
 log = logging.getLogger(__name__)
 
 TEND_S = 1.0
-TOO_MANY = f"only {MOST_ENTRIES:,} files and folders of a kernel get there"
+TOO_MANY = (
+    f"only {MOST_ENTRIES:,} files and folders of a kernel get there; "
+    "a restarted kernel may write more"
+)
 MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
@@ -147,11 +150,13 @@ class WorkspaceLayer:
     def settle(self, quiet_s: float = 0.0) -> None:
         """Pass on permitted changes and keep those that need approval; `take_news` reports them.
 
-        What can't be done is reported as refused, once, and tried again at each call. A layer that
-        was removed has nothing to pass on.
+        What can't be done is reported as refused, once, and tried again at each call. That there
+        are too many files is reported after each cell. A layer that was removed has nothing to pass
+        on.
 
         Args:
-            quiet_s: files changed within this time are left for the next call, seconds.
+            quiet_s: files changed within this time are left for the next call, seconds; 0 after a
+                cell.
         """
         with self._lock, ExitStack() as stack:
             if self._folder < 0:
@@ -172,8 +177,9 @@ class WorkspaceLayer:
                     for entry in due
                     if (change := self._settled(entry, upper)) is not None
                 ]
+            told = {x for x in self._told if quiet_s or TOO_MANY not in x[1].marks}
             self._news += sorted(
-                (change for signature, change in done if (signature, change) not in self._told),
+                (change for signature, change in done if (signature, change) not in told),
                 key=lambda change: change.path,
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
