@@ -211,7 +211,7 @@ def _judged(
 
 def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
     """Return the removal of a file, or of a folder and its contents."""
-    marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
+    marks = [*_name_marks(place), *([NOTEBOOK] if _is_notebook(place.name) else [])]
     marks += _contents_marks(place, before, folder)
     change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
     return LayerEntry(place, now, change, "gone")
@@ -261,7 +261,7 @@ def _name_marks(place: PurePath) -> tuple[str, ...]:
 def _file_marks(place: PurePath, mode: int, before: Signature) -> list[str]:
     hidden = names.hidden_module(place)
     marks = {
-        NOTEBOOK: place.suffix == ".ipynb" and before != GONE,
+        NOTEBOOK: _is_notebook(place.name) and before != GONE,
         f"{HIDES} {hidden}": bool(hidden),
         CODE: names.is_code(place.name),
         CARRIES_CODE: names.carries_code(place.name),
@@ -446,18 +446,23 @@ def protected_paths(workspace: Path) -> tuple[Path, ...]:
 
 
 def _is_protected(name: str) -> bool:
-    return names.is_obeyed(name) or name.endswith(".ipynb")
+    return names.is_obeyed(name) or _is_notebook(name)
+
+
+def _is_notebook(name: str) -> bool:
+    return name.lower().endswith(".ipynb")
 
 
 def _entries(
     folder: Path, depth: float = math.inf, *, is_strict: bool = False
 ) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in the folder and those below, breadth first in each; no links.
+    """Yield what is in the folder and those below, breadth first in each; follow no link.
 
     Args:
         folder: where to begin.
         depth: the number of levels to go down.
-        is_strict: whether a folder that can't be read is an error; otherwise it is left out.
+        is_strict: whether links are included, and a folder that can't be read is an error;
+            otherwise both are left out.
 
     Raises:
         OSError: a folder can't be read.
@@ -467,7 +472,7 @@ def _entries(
         path, left = waiting.pop()
         try:
             with os.scandir(path) as scan:
-                entries = [entry for entry in scan if not entry.is_symlink()]
+                entries = [entry for entry in scan if is_strict or not entry.is_symlink()]
         except OSError:
             if is_strict:
                 raise

@@ -363,7 +363,7 @@ class WorkspaceLayer:
             OSError: it can't be done.
         """
         place, folder = entry.place, self._folder
-        before, mode = look(folder, place), stat.S_IMODE(entry.signature[4])
+        before, mode = look(folder, place), entry.signature[4] & 0o777  # not set-user-id
         if entry.kind == "file":
             with beneath.open_to_read(contents, name) as source:
                 if stat.S_ISDIR(before[4]):
@@ -379,7 +379,7 @@ class WorkspaceLayer:
                     if entry.kind == "link":
                         os.symlink(target, place.name, dir_fd=parent)
                     else:
-                        os.mkdir(place.name, mode, dir_fd=parent)
+                        os.mkdir(place.name, mode | stat.S_IRWXU, dir_fd=parent)  # files follow
                         show_through(upper, place)
         self._written[place] = look(folder, place)
 

@@ -111,6 +111,28 @@ def test_a_folder_with_a_protected_file_stays_however_deep_that_is(layer, folder
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+@pytest.mark.parametrize("name", [".env", "book.ipynb"])
+def test_a_folder_with_a_protected_link_stays(layer, folder, name):
+    (folder / "sub").mkdir()
+    (folder / "sub" / name).symlink_to("../../elsewhere")
+    removal(layer.upper / "sub")
+    assert settled(layer)["sub"].state == "refused"
+    assert (folder / "sub" / name).is_symlink()
+
+
+def test_a_notebook_stays_however_its_ending_is_written(layer, folder):
+    (folder / "BOOK.IPYNB").write_text("{}")
+    (layer.upper / "BOOK.IPYNB").write_text("other")
+    assert settled(layer)["BOOK.IPYNB"].state == "refused"
+
+
+def test_a_program_gets_no_rights_of_its_owner_or_group(layer, folder):
+    (layer.upper / "run").write_text("x")
+    (layer.upper / "run").chmod(0o6755)
+    assert settled(layer)["run"].state == "written"
+    assert stat.S_IMODE((folder / "run").stat().st_mode) == 0o755
+
+
 def test_a_folder_with_too_many_files_to_look_at_stays(layer, folder, monkeypatch):
     monkeypatch.setattr(layer_entries, "_REMOVED_ENTRIES", 3)
     for name in "ab":
@@ -586,6 +608,15 @@ def test_a_folder_that_can_not_be_read_is_named_once_and_the_rest_gets_through(o
     assert settled(ordinary)["odd"].state == "refused"
     (ordinary.folder / "odd").chmod(0o700)
     assert settled(ordinary)["odd/new.csv"].state == "written"
+
+
+def test_a_copy_of_a_read_only_folder_gets_through(ordinary):
+    (ordinary.upper / "data").mkdir()
+    (ordinary.upper / "data" / "in.csv").write_text("x")
+    (ordinary.upper / "data").chmod(0o555)
+    assert settled(ordinary)["data/in.csv"].state == "written"
+    assert names_of(ordinary.folder) == ["data", "data/in.csv"]
+    (ordinary.upper / "data").chmod(0o700)
 
 
 def test_a_folder_with_one_that_can_not_be_read_stays_whole(ordinary):
