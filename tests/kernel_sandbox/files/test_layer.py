@@ -517,6 +517,17 @@ def test_what_waits_takes_no_more_than_the_files_may(layer, folder):
     assert (folder / "c.bin").read_bytes() == b"x"
 
 
+def test_another_version_of_what_waits_takes_no_more_room_than_it_needs(layer, folder):
+    layer.is_gated = True
+    (folder / "old.csv").write_bytes(b"x")
+    sparse(layer.upper / "old.csv", LIMIT_BYTES - MIB)
+    settled(layer)
+    (layer.upper / "new.csv").write_text("new")
+    sparse(layer.upper / "old.csv", LIMIT_BYTES - 2 * MIB)
+    found = settled(layer)
+    assert (found["new.csv"].state, found["old.csv"].state) == ("written", "waits")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
 def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
     (layer.upper / "z").mkdir()
