@@ -42,6 +42,7 @@ __all__ = [
     "protected_paths",
     "refused_folder",
     "remove",
+    "remove_empty",
     "show_through",
     "state_of",
     "target_of",
@@ -392,6 +393,18 @@ def _remove_folder(parent: int, name: str) -> None:
                         os.rename(deeper, moved, src_dir_fd=inside, dst_dir_fd=root)
                 os.rmdir(folder, dir_fd=root)
     os.rmdir(name, dir_fd=parent)
+
+
+def remove_empty(layer: int, place: PurePath) -> None:
+    """Remove a folder of the layer in which nothing is left, or only marks of what was removed."""
+    with contextlib.suppress(OSError), ExitStack() as opened:
+        parent = opened.enter_context(beneath.parent_of(layer, place))
+        folder = _entered(opened, parent, place.name)
+        inside = os.listdir(folder)
+        if all(stat.S_ISCHR(look(folder, PurePath(name))[4]) for name in inside):
+            for name in inside:
+                os.unlink(name, dir_fd=folder)
+            os.rmdir(place.name, dir_fd=parent)
 
 
 def _without_files(folder: int) -> list[str]:

@@ -48,6 +48,7 @@ from kernel_sandbox.files.layer_entries import (
     new_entries,
     refused_folder,
     remove,
+    remove_empty,
     state_of,
 )
 from kernel_sandbox.files.user_folder import UserFolder
@@ -313,22 +314,19 @@ class WorkspaceLayer:
         with self._lock, beneath.held(self.upper) as upper:
             others, is_other = self._below.changed()
             for place in others:
-                if self._uncover(upper, place):
-                    self._handled.pop(place, None)
+                self._uncover(upper, place)
         if is_other:
             self.refresh()
 
-    def _uncover(self, upper: int, place: PurePath) -> bool:
-        """Remove from the layer what was passed on, and only that; return whether it was."""
+    def _uncover(self, upper: int, place: PurePath) -> None:
+        """Remove from the layer what was passed on, and only that."""
         now = look(upper, place)
-        if stat.S_ISDIR(now[4]):  # a folder goes when nothing new is left in it
-            with contextlib.suppress(OSError), beneath.parent_of(upper, place) as parent:
-                os.rmdir(place.name, dir_fd=parent)
-                return True
-        elif self._handled.get(place) == now:
+        if not stat.S_ISDIR(now[4]) and self._handled.get(place) == now:
             remove(upper, place)
-            return True
-        return False
+            del self._handled[place]
+        for folder in (place, *place.parents)[:-1]:
+            if not stat.S_ISDIR(look(self._below.descriptor, folder)[4]):
+                remove_empty(upper, folder)
 
     async def tend(self) -> None:
         """Check both sides now and then, until cancelled."""

@@ -430,6 +430,22 @@ def test_a_folder_that_the_person_removes_is_gone_for_the_kernel_except_what_is_
     assert names_of(folder) == ["book.ipynb", "both", "both/new.csv", "old.csv"]
 
 
+def test_a_folder_that_the_person_removes_does_not_come_back(layer, folder):
+    (folder / "data" / "in").mkdir(parents=True)
+    for name in "xyz":
+        (folder / "data" / "in" / name).write_text(name)
+    (layer.upper / "data" / "in").mkdir(parents=True)
+    (layer.upper / "data" / "in" / "x").write_text("new")
+    removal(layer.upper / "data" / "in" / "y")
+    settled(layer)
+    assert names_of(folder / "data") == ["in", "in/x", "in/z"]
+    shutil.rmtree(folder / "data")
+    layer.look_below()
+    assert settled(layer) == {}
+    assert names_of(folder) == ["book.ipynb", "old.csv"]
+    assert names_of(layer.upper) == []
+
+
 def test_a_link_laid_by_somebody_else_is_not_followed(layer, folder, tmp_path):
     """In the folder: another kernel without a layer, or a person, may have laid it."""
     outside = tmp_path / "outside"
