@@ -400,10 +400,11 @@ def remove_empty(layer: int, place: PurePath) -> None:
     with contextlib.suppress(OSError), ExitStack() as opened:
         parent = opened.enter_context(beneath.parent_of(layer, place))
         folder = _entered(opened, parent, place.name)
-        inside = os.listdir(folder)
-        if all(stat.S_ISCHR(look(folder, PurePath(name))[4]) for name in inside):
-            for name in inside:
-                os.unlink(name, dir_fd=folder)
+        with os.scandir(folder) as scan:
+            inside = list(scan)
+        if all(stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode) for entry in inside):
+            for entry in inside:
+                os.unlink(entry.name, dir_fd=folder)
             os.rmdir(place.name, dir_fd=parent)
 
 
