@@ -291,6 +291,7 @@ class WorkspaceLayer:
                 raise OSError(errno.ESTALE, MEANWHILE)
             self._below.write(entry, upper, held, _kept_name(entry.place))
         except OSError as error:
+            self._handled.pop(entry.place, None)  # it is asked about again
             marks = (*entry.change.marks, error.strerror or str(error))
             return replace(entry.change, state="refused", marks=marks)
         finally:
@@ -336,7 +337,7 @@ class WorkspaceLayer:
                 await asyncio.to_thread(self.look_below)
             await asyncio.to_thread(self.settle, QUIET_S)
             with contextlib.suppress(OSError):
-                if self.waiting and not self.is_asked_about:
+                if self._waiting and not self.is_asked_about:
                     await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:

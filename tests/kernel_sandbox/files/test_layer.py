@@ -692,6 +692,19 @@ def test_what_can_not_be_dropped_keeps_nothing_else_from_its_decision(ordinary):
     ordinary.upper.chmod(0o700)
 
 
+def test_what_was_approved_and_can_not_be_written_is_asked_about_again(ordinary):
+    ordinary.is_gated = True
+    (ordinary.upper / "a.sh").write_text("x")
+    assert settled(ordinary)["a.sh"].state == "waits"
+    ordinary.folder.chmod(0o500)
+    (change,) = ordinary.decide(allows=True)
+    assert (change.state, change.marks[-1]) == ("refused", "Permission denied")
+    ordinary.folder.chmod(0o700)
+    assert settled(ordinary)["a.sh"].state == "waits"
+    assert [change.state for change in ordinary.decide(allows=True)] == ["written"]
+    assert (ordinary.folder / "a.sh").read_text() == "x"
+
+
 def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monkeypatch):
     def vanishing(folder, place):
         (layer.upper / "brief.tmp").unlink(missing_ok=True)
