@@ -14,7 +14,6 @@ import math
 import os
 import secrets
 import stat
-from collections import deque
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -31,12 +30,10 @@ __all__ = [
     "GONE",
     "MOST_ENTRIES",
     "UNREADABLE",
-    "FolderTimes",
     "LayerEntry",
     "Signature",
     "State",
     "changes_nothing",
-    "folder_times",
     "look",
     "new_entries",
     "protected_paths",
@@ -68,7 +65,6 @@ ASKED = (CODE, EXECUTABLE, LINK)
 MOST_ENTRIES = 5_000
 """A layer with more files and folders is looked at in part only."""
 _MAXIMUM_DEPTH = 60
-_WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
 _REMOVED_ENTRIES = 50_000
@@ -82,8 +78,6 @@ COPY_BYTES = 1024 * 1024
 Signature = tuple[int, int, int, int, int]
 """Inode, size, both times of change and mode; it differs when the entry does."""
 GONE: Signature = (0, 0, 0, 0, 0)
-FolderTimes = dict[str, tuple[int, list[str]]]
-"""For each folder, when it was changed, nanoseconds, and the folders in it."""
 State = frozenset[tuple[str, Signature]]
 """An entry, with what is in it if it is a folder."""
 
@@ -417,29 +411,6 @@ def _without_files(folder: int) -> list[str]:
         if not entry.is_dir(follow_symlinks=False):
             os.unlink(entry.name, dir_fd=folder)
     return folders
-
-
-def folder_times(folder: Path, known: FolderTimes | None = None) -> FolderTimes:
-    """Return when the folder and those below it were last changed; of some hundred at most.
-
-    Args:
-        folder: where to begin.
-        known: what this returned before; a folder that has not changed since is not read again.
-    """
-    found: FolderTimes = {}
-    waiting = deque([str(folder)])
-    while waiting and len(found) < _WATCHED_FOLDERS:
-        path = waiting.popleft()
-        with contextlib.suppress(OSError):
-            changed_ns = os.stat(path).st_mtime_ns  # noqa: PTH116
-            before = (known or {}).get(path)
-            if before is None or before[0] != changed_ns:
-                with os.scandir(path) as entries:
-                    inside = [x.path for x in entries if x.is_dir(follow_symlinks=False)]
-                before = (changed_ns, inside)
-            found[path] = before
-            waiting += before[1]
-    return found
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:

@@ -7,9 +7,12 @@ included. Not covered: whether a change may be written, which the layer decides.
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import os
 import stat
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
@@ -21,7 +24,6 @@ from kernel_sandbox.files.layer_entries import (
     GONE,
     LayerEntry,
     Signature,
-    folder_times,
     look,
     remove,
     show_through,
@@ -31,6 +33,9 @@ from kernel_sandbox.types import MIB
 
 __all__ = ["UserFolder"]
 
+_FolderTimes = dict[str, tuple[int, list[str]]]
+"""For each folder, when it was changed, nanoseconds, and the folders in it."""
+_WATCHED_FOLDERS = 300
 _RIGHTS = 0o777
 """Not the rights of a program's owner and group."""
 
@@ -56,7 +61,7 @@ class UserFolder:
         self._used_bytes = 0
         self._sizes: dict[PurePath, int] = {}
         """The bytes of what was written, or of the copy that waits to replace it."""
-        self._times = folder_times(path)
+        self._times = _folder_times(path)
 
     def copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> int:
         """Copy the content of a file, unless all of them would become too large; return its size.
@@ -139,9 +144,9 @@ class UserFolder:
     @contextmanager
     def writing(self) -> Iterator[None]:
         """Keep what is written meanwhile apart from what the user has changed before."""
-        is_other = folder_times(self.path, self._times) != self._times
+        is_other = _folder_times(self.path, self._times) != self._times
         yield
-        self._times = {} if is_other else folder_times(self.path, self._times)
+        self._times = {} if is_other else _folder_times(self.path, self._times)
 
     def changed(self) -> tuple[list[PurePath], bool]:
         """Forget what the user has changed since it was written.
@@ -149,7 +154,7 @@ class UserFolder:
         Returns:
             These entries, the deepest first, and whether the user has changed anything.
         """
-        times = folder_times(self.path, self._times)
+        times = _folder_times(self.path, self._times)
         is_other, self._times = times != self._times, times
         others = [x for x, was in self.written.items() if _is_other(look(self.descriptor, x), was)]
         for place in others:
@@ -166,3 +171,26 @@ class UserFolder:
 def _is_other(now: Signature, written: Signature) -> bool:
     """Return whether an entry is not the written one any more; a folder is, whatever is in it."""
     return now != written and not (stat.S_ISDIR(now[4]) and stat.S_ISDIR(written[4]))
+
+
+def _folder_times(folder: Path, known: _FolderTimes | None = None) -> _FolderTimes:
+    """Return when the folder and those below it were last changed; of some hundred at most.
+
+    Args:
+        folder: where to begin.
+        known: what this returned before; a folder that has not changed since is not read again.
+    """
+    found: _FolderTimes = {}
+    waiting = deque([str(folder)])
+    while waiting and len(found) < _WATCHED_FOLDERS:
+        path = waiting.popleft()
+        with contextlib.suppress(OSError):
+            changed_ns = os.stat(path).st_mtime_ns  # noqa: PTH116
+            before = (known or {}).get(path)
+            if before is None or before[0] != changed_ns:
+                with os.scandir(path) as entries:
+                    inside = (x.path for x in entries if x.is_dir(follow_symlinks=False))
+                    before = (changed_ns, list(itertools.islice(inside, _WATCHED_FOLDERS)))
+            found[path] = before
+            waiting += before[1]
+    return found
