@@ -61,8 +61,8 @@ def furnish(run_dir: Path) -> None:
             (profile / name).mkdir(parents=True)
         furnish_home(run_dir / "home")
     except OSError as error:
-        text = f"the private folder of the kernel can't be made again: {error}. Shut the kernel"
-        raise KernelStartError(f"{text} down and start a new one") from error
+        text = f"the private folder of the kernel can't be filled: {error}. Free space on its disk"
+        raise KernelStartError(f"{text}, or shut the kernel down and start a new one") from error
 
 
 def furnish_home(home: Path) -> None:

@@ -106,7 +106,8 @@ def unfit(folder: Path, run_dir: Path, *, has_view: bool) -> str:
         run_dir: the private folder of the kernel.
         has_view: whether the kernel gets a view, which keeps the interpreter read-only.
     """
-    for path in (Path.home(), run_dir, *map(Path, SYSTEM)):
+    home = Path.home()
+    for path in (home, home.resolve(), run_dir, *map(Path, SYSTEM)):
         if path.is_relative_to(folder):
             return f"it contains {path}"
     for path in interpreter_folders():

@@ -8,6 +8,7 @@ Not covered: the contents of the files.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import math
 import os
@@ -33,12 +34,13 @@ __all__ = [
     "Signature",
     "State",
     "changes_nothing",
-    "folder_times",
     "look",
     "new_entries",
     "protected_paths",
     "refused_folder",
     "remove",
+    "remove_empty",
+    "show_through",
     "state_of",
     "target_of",
     "written",
@@ -63,11 +65,12 @@ ASKED = (CODE, EXECUTABLE, LINK)
 MOST_ENTRIES = 5_000
 """A layer with more files and folders is looked at in part only."""
 _MAXIMUM_DEPTH = 60
-_WATCHED_FOLDERS = 300
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
 _REMOVED_ENTRIES = 50_000
 """A folder with more entries is not removed: what is in it could not be checked in time."""
+_ANOTHER = (errno.ENOENT, errno.ENOTDIR, errno.EINVAL)
+"""Errors on opening an entry that is gone by now, or has become another."""
 _OPAQUE = "user.overlay.opaque"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 COPY_BYTES = 1024 * 1024
@@ -112,23 +115,29 @@ def new_entries(
         entries = list(itertools.islice(scan, MOST_ENTRIES + 1))
     for entry in entries:
         place, name = above / entry.name, PurePath(entry.name)
-        now, before = look(upper, name), look(folder, name)
-        if now == GONE:  # since it was listed
+        try:
+            now = _signature(entry.stat(follow_symlinks=False))
+        except OSError:  # gone since it was listed
             continue
         is_open = stat.S_ISDIR(now[4]) and not _name_marks(place)
+        if not is_open and handled.get(place) == now:
+            yield None
+            continue
+        before = look(folder, name)
         is_below = is_open and stat.S_ISDIR(before[4])
         with ExitStack() as stack:
             try:
                 inner = _entered(stack, upper, entry.name) if is_open else -1
                 below = _entered(stack, folder, entry.name) if is_below else -1
-            except (FileNotFoundError, NotADirectoryError):  # gone, or another, by now
-                continue
-            except OSError:
+                is_new = handled.get(place) != now and not is_below
+                judged = _judged(place, now, before, upper, folder) if is_new else None
+            except OSError as error:
+                if error.errno in _ANOTHER:
+                    continue
                 change = _change(place, now, before, [UNREADABLE])
                 yield LayerEntry(place, (now[0], 0, 0, 0, now[4]), change, "other")
                 continue
-            is_new = handled.get(place) != now and not is_below
-            yield _judged(place, now, before, upper, folder) if is_new else None
+            yield judged
             if is_below:
                 yield from _cleared(place, now, inner, below)
             if is_open:
@@ -147,6 +156,13 @@ def refused_folder(why: str) -> LayerEntry:
     """Return an entry for all that can't be looked at in the layer, and why."""
     change = FileChange(".", "changed", "refused", marks=(why,))
     return LayerEntry(_TOP, GONE, change, "other")
+
+
+def show_through(folder: int, place: PurePath) -> None:
+    """Let a folder of the layer show what the user puts into theirs from now on."""
+    with contextlib.suppress(OSError), ExitStack() as stack:
+        parent = stack.enter_context(beneath.parent_of(folder, place))
+        os.removexattr(_entered(stack, parent, place.name), _OPAQUE)
 
 
 def _cleared(place: PurePath, now: Signature, inner: int, below: int) -> Iterator[LayerEntry]:
@@ -190,7 +206,7 @@ def _judged(
 
 def _gone(place: PurePath, now: Signature, before: Signature, folder: int) -> LayerEntry:
     """Return the removal of a file, or of a folder and its contents."""
-    marks = [*_name_marks(place), *([NOTEBOOK] if place.suffix == ".ipynb" else [])]
+    marks = [*_name_marks(place), *([NOTEBOOK] if _is_notebook(place.name) else [])]
     marks += _contents_marks(place, before, folder)
     change = replace(_change(place, now, before, marks), kind="removed", size_bytes=0)
     return LayerEntry(place, now, change, "gone")
@@ -240,7 +256,7 @@ def _name_marks(place: PurePath) -> tuple[str, ...]:
 def _file_marks(place: PurePath, mode: int, before: Signature) -> list[str]:
     hidden = names.hidden_module(place)
     marks = {
-        NOTEBOOK: place.suffix == ".ipynb" and before != GONE,
+        NOTEBOOK: _is_notebook(place.name) and before != GONE,
         f"{HIDES} {hidden}": bool(hidden),
         CODE: names.is_code(place.name),
         CARRIES_CODE: names.carries_code(place.name),
@@ -373,6 +389,19 @@ def _remove_folder(parent: int, name: str) -> None:
     os.rmdir(name, dir_fd=parent)
 
 
+def remove_empty(layer: int, place: PurePath) -> None:
+    """Remove a folder of the layer in which nothing is left, or only marks of what was removed."""
+    with contextlib.suppress(OSError), ExitStack() as opened:
+        parent = opened.enter_context(beneath.parent_of(layer, place))
+        folder = _entered(opened, parent, place.name)
+        with os.scandir(folder) as scan:
+            inside = list(scan)
+        if all(stat.S_ISCHR(entry.stat(follow_symlinks=False).st_mode) for entry in inside):
+            for entry in inside:
+                os.unlink(entry.name, dir_fd=folder)
+            os.rmdir(place.name, dir_fd=parent)
+
+
 def _without_files(folder: int) -> list[str]:
     """Remove everything but folders; return the names of the folders that are left."""
     with os.scandir(folder) as scan:
@@ -382,19 +411,6 @@ def _without_files(folder: int) -> list[str]:
         if not entry.is_dir(follow_symlinks=False):
             os.unlink(entry.name, dir_fd=folder)
     return folders
-
-
-def folder_times(folder: Path) -> dict[str, int]:
-    """Return when the folder and those below it were last changed; of some hundred at most."""
-    found: dict[str, int] = {}
-    waiting = [str(folder)]
-    while waiting and len(found) < _WATCHED_FOLDERS:
-        path = waiting.pop(0)
-        with contextlib.suppress(OSError):
-            found[path] = os.stat(path).st_mtime_ns  # noqa: PTH116
-            with os.scandir(path) as entries:
-                waiting += [x.path for x in entries if x.is_dir(follow_symlinks=False)]
-    return found
 
 
 def protected_paths(workspace: Path) -> tuple[Path, ...]:
@@ -415,18 +431,23 @@ def protected_paths(workspace: Path) -> tuple[Path, ...]:
 
 
 def _is_protected(name: str) -> bool:
-    return names.is_obeyed(name) or name.endswith(".ipynb")
+    return names.is_obeyed(name) or _is_notebook(name)
+
+
+def _is_notebook(name: str) -> bool:
+    return name.lower().endswith(".ipynb")
 
 
 def _entries(
     folder: Path, depth: float = math.inf, *, is_strict: bool = False
 ) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in the folder and those below, breadth first in each; no links.
+    """Yield what is in the folder and those below, breadth first in each; follow no link.
 
     Args:
         folder: where to begin.
         depth: the number of levels to go down.
-        is_strict: whether a folder that can't be read is an error; otherwise it is left out.
+        is_strict: whether links are included, and a folder that can't be read is an error;
+            otherwise both are left out.
 
     Raises:
         OSError: a folder can't be read.
@@ -436,7 +457,7 @@ def _entries(
         path, left = waiting.pop()
         try:
             with os.scandir(path) as scan:
-                entries = [entry for entry in scan if not entry.is_symlink()]
+                entries = [entry for entry in scan if is_strict or not entry.is_symlink()]
         except OSError:
             if is_strict:
                 raise

@@ -23,21 +23,20 @@ import contextlib
 import errno
 import hashlib
 import logging
+import math
 import os
 import stat
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path, PurePath
-from typing import BinaryIO
 
 from kernel_sandbox.files import beneath
 from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import (
     ASKED,
-    COPY_BYTES,
     GONE,
     MOST_ENTRIES,
     UNREADABLE,
@@ -45,22 +44,25 @@ from kernel_sandbox.files.layer_entries import (
     Signature,
     State,
     changes_nothing,
-    folder_times,
     look,
     new_entries,
     refused_folder,
     remove,
+    remove_empty,
     state_of,
-    target_of,
 )
-from kernel_sandbox.types import MIB, FileChange
+from kernel_sandbox.files.user_folder import UserFolder
+from kernel_sandbox.types import FileChange
 
 __all__ = ["WorkspaceLayer"]
 
 log = logging.getLogger(__name__)
 
 TEND_S = 1.0
-TOO_MANY = f"only {MOST_ENTRIES:,} files and folders of a kernel get there"
+TOO_MANY = (
+    f"only {MOST_ENTRIES:,} files and folders of a kernel get there; "
+    "a restarted kernel may write more"
+)
 MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
@@ -82,47 +84,35 @@ class WorkspaceLayer:
             OSError: it can't be created.
         """
         self.folder = folder
-        self._limit_bytes = limit_bytes
-        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        self._below = UserFolder(folder, limit_bytes)
+        with ExitStack() as undone:
+            undone.callback(self._below.close)
             self._private = PrivateFolder(base, "dm-layer-")
-        except BaseException:
-            os.close(self._folder)
-            raise
-        for name in ("upper", "work", "held"):
-            (self.path / name).mkdir(mode=0o700)
-        self.upper.chmod(stat.S_IMODE(folder.stat().st_mode))
+            undone.callback(self._private.remove)
+            self.path = self._private.path
+            """The folder of the layer."""
+            self.upper = self.path / "upper"
+            """The folder with the kernel's writes."""
+            for name in ("upper", "work", "held"):
+                (self.path / name).mkdir(mode=0o700)
+            self.upper.chmod(stat.S_IMODE(folder.stat().st_mode))
+            undone.pop_all()
         self.refresh: Callable[[], object] = lambda: None
         """Makes the kernel's view drop its cache of the folder."""
         self._lock = threading.RLock()
         self._handled: dict[PurePath, Signature] = {}
         """Handled entries, as they then were in the layer."""
-        self._written: dict[PurePath, Signature] = {}
-        """Entries passed on, as they then were in the folder."""
-        self._waiting: dict[str, tuple[LayerEntry, State]] = {}
+        self._waiting: dict[PurePath, tuple[LayerEntry, State]] = {}
         """Entries that wait, each with how the folder was when it was asked about."""
-        self._used_bytes: int | None = None
-        """What `_size` returns; counted once for all changes that are handled together."""
         self._is_asking = False
         """Whether somebody is looking at what waits."""
         self._news: list[FileChange] = []
         self._told: frozenset[tuple[Signature, FileChange]] = frozenset()
         """What was refused the last time; it is not reported again while nothing changes."""
-        self._folders = folder_times(folder)
         self.is_gated = False
         """Whether overwritten and removed files, and programs, wait for approval."""
         self.is_asked_about = True
         """Whether somebody is there to approve; else what waits is dropped."""
-
-    @property
-    def path(self) -> Path:
-        """The folder of the layer."""
-        return self._private.path
-
-    @property
-    def upper(self) -> Path:
-        """The folder with the kernel's writes."""
-        return self.path / "upper"
 
     @property
     def waiting(self) -> tuple[FileChange, ...]:
@@ -145,17 +135,17 @@ class WorkspaceLayer:
     def settle(self, quiet_s: float = 0.0) -> None:
         """Pass on permitted changes and keep those that need approval; `take_news` reports them.
 
-        What can't be done is reported as refused, once, and tried again at each call. A layer that
-        was removed has nothing to pass on.
+        What can't be done is reported as refused, once, and tried again at each call. That there
+        are too many files is reported after each cell. A layer that was removed has nothing to pass
+        on.
 
         Args:
-            quiet_s: files changed within this time are left for the next call, seconds.
+            quiet_s: files changed within this time are left for the next call, seconds; 0 after a
+                cell.
         """
         with self._lock, ExitStack() as stack:
-            if self._folder < 0:
+            if self._below.descriptor < 0:
                 return
-            newest_ns = time.time_ns() - round(quiet_s * 1e9)
-            self._used_bytes = None
             try:
                 upper = stack.enter_context(beneath.held(self.upper))
                 os.stat(".", dir_fd=upper)
@@ -163,44 +153,46 @@ class WorkspaceLayer:
             except OSError:
                 upper, found = -1, [refused_folder(UNREADABLE)]
             found.sort(key=lambda entry: (entry.kind != "gone", entry.change.path))  # makes room
-            done = [
-                (entry.signature, change)
-                for entry in found
-                if self._is_due(entry, newest_ns)
-                if (change := self._settled(entry, upper)) is not None
-            ]
+            newest_ns = time.time_ns() - round(quiet_s * 1e9) if quiet_s else math.inf
+            due = [entry for entry in found if self._is_due(entry, newest_ns)]
+            with self._below.writing() if due else nullcontext():
+                done = [
+                    (entry.signature, change)
+                    for entry in due
+                    if (change := self._settled(entry, upper)) is not None
+                ]
+            told = {x for x in self._told if quiet_s or TOO_MANY not in x[1].marks}
             self._news += sorted(
-                (change for signature, change in done if (signature, change) not in self._told),
+                (change for signature, change in done if (signature, change) not in told),
                 key=lambda change: change.path,
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
-            self._folders = folder_times(self.folder)
 
     def _found(self, upper: int) -> list[LayerEntry]:
         """Return what is new or has changed in the layer; the rest of too much is one entry."""
         found: list[LayerEntry] = []
-        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in self._written.values())
-        with contextlib.closing(new_entries(upper, self._folder, self._handled)) as entries:
+        written = self._below.written
+        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in written.values())
+        every = new_entries(upper, self._below.descriptor, self._handled)
+        with contextlib.closing(every) as entries:
             for number, entry in enumerate(entries):
                 if number >= MOST_ENTRIES:
                     is_full = True
                     break
                 if entry is None:
                     continue
-                room -= entry.kind != "gone" and entry.place not in self._written
-                if room < 0 and entry.place not in self._written:
+                room -= entry.kind != "gone" and entry.place not in written
+                if room < 0 and entry.place not in written:
                     is_full = True
                 else:
                     found.append(entry)
         return [*found, refused_folder(TOO_MANY)] if is_full else found
 
-    def _is_due(self, entry: LayerEntry, newest_ns: int) -> bool:
+    def _is_due(self, entry: LayerEntry, newest_ns: float) -> bool:
         """Return whether a file is complete, and nothing that comes after an open question."""
-        if self._is_asking and (
-            self._needs_approval(entry.change) or entry.change.path in self._waiting
-        ):
+        if self._is_asking and (self._needs_approval(entry.change) or entry.place in self._waiting):
             return False
-        return entry.kind != "file" or entry.signature[2] <= newest_ns
+        return entry.kind != "file" or entry.signature[3] <= newest_ns
 
     def _needs_approval(self, change: FileChange) -> bool:
         is_special = change.kind != "made" or bool(set(change.marks) & set(ASKED))
@@ -215,13 +207,13 @@ class WorkspaceLayer:
         if change.state == "refused":
             return change
         try:
-            if changes_nothing(entry, upper, self._folder):
-                self._written[entry.place] = look(self._folder, entry.place)
+            if changes_nothing(entry, upper, self._below.descriptor):
+                self._below.record(entry.place)
                 return None
             if self._needs_approval(change):
                 self._keep(entry, upper)
                 return replace(change, state="waits")
-            self._write(entry, upper, upper, entry.place)
+            self._below.write(entry, upper, upper, entry.place)
         except OSError as error:
             del self._handled[entry.place]  # it is checked again
             if error.errno in (errno.ENOENT, errno.ENOTDIR):  # gone, or another, by now
@@ -232,55 +224,33 @@ class WorkspaceLayer:
 
     def _keep(self, entry: LayerEntry, upper: int) -> None:
         """Keep a copy of what waits for approval: that copy is written later."""
-        before = state_of(self._folder, entry.place)
+        place = entry.place
+        before = state_of(self._below.descriptor, place)
         if entry.kind == "file":
             with (
-                beneath.open_to_read(upper, entry.place) as source,
+                beneath.open_to_read(upper, place) as source,
                 beneath.held(self.path / "held") as held,
-                beneath.replaced(held, _kept_name(entry)) as target,
+                beneath.replaced(held, _kept_name(place)) as target,
             ):
-                self._copy(entry.place, source, target)
-        self._waiting[entry.change.path] = entry, before
+                size = self._below.copy(place, source, target)
+            self._below.count(place, size)
+        self._waiting[place] = entry, before
 
     def _drop_waiting(self, entry: LayerEntry) -> None:
         """Forget what waits in the place of an entry, as it is another by now."""
-        path = entry.change.path
-        paths = [path] if path in self._waiting else []
-        if entry.kind != "folder" and stat.S_ISDIR(look(self._folder, entry.place)[4]):
-            paths += [inside for inside in self._waiting if inside.startswith(f"{path}/")]
-        for waiting in paths:
+        place = entry.place
+        places = [place] if place in self._waiting else []
+        if entry.kind != "folder" and stat.S_ISDIR(look(self._below.descriptor, place)[4]):
+            places += [inside for inside in self._waiting if place in inside.parents]
+        for waiting in places:
+            del self._waiting[waiting]
             with beneath.held(self.path / "held") as held:
-                remove(held, _kept_name(self._waiting.pop(waiting)[0]))
+                self._release(waiting, held)
 
-    def _copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> None:
-        """Copy the content of a file, unless all of them would become too large.
-
-        Raises:
-            OSError: they would, or it can't be copied.
-        """
-        before = _file_bytes(self._written.get(place, GONE))
-        left = room = self._limit_bytes - self._size() + before
-        while chunk := source.read(COPY_BYTES):
-            left -= len(chunk)
-            if left < 0:
-                most = f"{self._limit_bytes / MIB:.0f} MiB"
-                raise OSError(errno.EDQUOT, f"with it, the files take more than {most} together")
-            target.write(chunk)
-        self._used_bytes = self._size() + room - left - before
-
-    def _size(self) -> int:
-        """Return the size of the files that reached the folder, and of those that wait, bytes."""
-        if self._used_bytes is None:
-            waiting = {x.place: _file_bytes(x.signature) for x, _ in self._waiting.values()}
-            there = (
-                _file_bytes(written)
-                for place, written in self._written.items()
-                if _file_bytes(written)
-                and place not in waiting
-                and look(self._folder, place) != GONE
-            )
-            self._used_bytes = sum(there) + sum(waiting.values())
-        return self._used_bytes
+    def _release(self, place: PurePath, held: int) -> None:
+        """Remove the copy of what waited."""
+        remove(held, _kept_name(place))
+        self._below.count(place)
 
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
         """Write the waiting changes or drop them; return what was done.
@@ -294,78 +264,47 @@ class WorkspaceLayer:
             OSError: the layer can't be opened any more.
         """
         with self._lock, ExitStack() as stack:
-            if self._folder < 0:
+            if self._below.descriptor < 0:
                 return ()
             upper, held = (
                 stack.enter_context(beneath.held(folder))
                 for folder in (self.upper, self.path / "held")
             )
             self._is_asking = False
-            waiting, self._waiting, self._used_bytes = self._waiting, {}, None
-            done = tuple(
-                self._allow(entry, before, upper, held)
-                if allows
-                else self._deny(entry, upper, held)
-                for entry, before in waiting.values()
-            )
+            waiting, self._waiting = self._waiting, {}
+            with self._below.writing():
+                done = tuple(
+                    self._allow(entry, before, upper, held)
+                    if allows
+                    else self._deny(entry, upper, held)
+                    for entry, before in waiting.values()
+                )
             self._news += done
-            self._folders = folder_times(self.folder)
         if done:
             self.refresh()
         return done
 
     def _allow(self, entry: LayerEntry, before: State, upper: int, held: int) -> FileChange:
         try:
-            if state_of(self._folder, entry.place) != before:
+            if state_of(self._below.descriptor, entry.place) != before:
                 self._deny(entry, upper, held)
                 raise OSError(errno.ESTALE, MEANWHILE)
-            self._write(entry, upper, held, _kept_name(entry))
+            self._below.write(entry, upper, held, _kept_name(entry.place))
         except OSError as error:
+            self._handled.pop(entry.place, None)  # it is asked about again
             marks = (*entry.change.marks, error.strerror or str(error))
             return replace(entry.change, state="refused", marks=marks)
         finally:
-            remove(held, _kept_name(entry))
+            self._release(entry.place, held)
         return entry.change
 
     def _deny(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
         with contextlib.suppress(OSError):  # then the kernel still sees it
             if look(upper, entry.place) == entry.signature:
                 remove(upper, entry.place)
-        remove(held, _kept_name(entry))
+        self._release(entry.place, held)
         self._handled.pop(entry.place, None)
         return replace(entry.change, state="refused")
-
-    def _write(self, entry: LayerEntry, upper: int, contents: int, name: PurePath) -> None:
-        """Apply a change of the layer to the folder.
-
-        Args:
-            entry: the change.
-            upper: the layer.
-            contents: the folder of a file's content: the layer, or where a copy was kept.
-            name: the name of the content there.
-
-        Raises:
-            OSError: it can't be done.
-        """
-        place, folder = entry.place, self._folder
-        before, mode = look(folder, place), stat.S_IMODE(entry.signature[4])
-        if entry.kind == "file":
-            with beneath.open_to_read(contents, name) as source:
-                if stat.S_ISDIR(before[4]):
-                    remove(folder, place)
-                with beneath.replaced(folder, place, mode) as written:
-                    self._copy(place, source, written)
-                    os.fchmod(written.fileno(), mode)
-        else:
-            target = target_of(upper, place) if entry.kind == "link" else ""
-            remove(folder, place)
-            if entry.kind != "gone":
-                with beneath.parent_of(folder, place, makes=True) as parent:
-                    if entry.kind == "link":
-                        os.symlink(target, place.name, dir_fd=parent)
-                    else:
-                        os.mkdir(place.name, mode, dir_fd=parent)
-        self._written[place] = look(folder, place)
 
     def look_below(self) -> None:
         """Make the kernel see what the user has changed in the folder since it was written.
@@ -374,17 +313,21 @@ class WorkspaceLayer:
             OSError: the layer can't be opened any more.
         """
         with self._lock, beneath.held(self.upper) as upper:
-            times = folder_times(self.folder)
-            is_other, self._folders = times != self._folders, times
-            for place, written in list(self._written.items()):
-                if look(self._folder, place) != written:
-                    is_other = True
-                    del self._written[place]
-                    if self._handled.get(place) == look(upper, place):
-                        remove(upper, place)
-                        self._handled.pop(place, None)
+            others, is_other = self._below.changed()
+            for place in others:
+                self._uncover(upper, place)
         if is_other:
             self.refresh()
+
+    def _uncover(self, upper: int, place: PurePath) -> None:
+        """Remove from the layer what was passed on, and only that."""
+        now = look(upper, place)
+        if not stat.S_ISDIR(now[4]) and self._handled.get(place) == now:
+            remove(upper, place)
+            del self._handled[place]
+        for folder in (place, *place.parents)[:-1]:
+            if not stat.S_ISDIR(look(self._below.descriptor, folder)[4]):
+                remove_empty(upper, folder)
 
     async def tend(self) -> None:
         """Check both sides now and then, until cancelled."""
@@ -394,7 +337,7 @@ class WorkspaceLayer:
                 await asyncio.to_thread(self.look_below)
             await asyncio.to_thread(self.settle, QUIET_S)
             with contextlib.suppress(OSError):
-                if self.waiting and not self.is_asked_about:
+                if self._waiting and not self.is_asked_about:
                     await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:
@@ -412,14 +355,8 @@ class WorkspaceLayer:
         """Remove the layer, with what was not passed on. Safe to call again."""
         with self._lock:
             self._private.remove()
-            if self._folder >= 0:
-                os.close(self._folder)
-                self._folder = -1
+            self._below.close()
 
 
-def _kept_name(entry: LayerEntry) -> PurePath:
-    return PurePath(hashlib.sha256(os.fsencode(entry.place)).hexdigest())
-
-
-def _file_bytes(signature: Signature) -> int:
-    return signature[1] if stat.S_ISREG(signature[4]) else 0
+def _kept_name(place: PurePath) -> PurePath:
+    return PurePath(hashlib.sha256(os.fsencode(place)).hexdigest())

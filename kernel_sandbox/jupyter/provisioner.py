@@ -160,7 +160,7 @@ class SandboxProvisioner(LocalProvisioner):
         The kernel manager calls it before each start, including a restart.
 
         Raises:
-            KernelStartError: the private folder can't be made, or made again.
+            KernelStartError: the private folder can't be made or filled.
         """
         if self._folder is None:
             self._folder = make_run_folder()

@@ -6,11 +6,12 @@ write into it themselves.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,6 +29,8 @@ _MOST_LOOKS = 2_000
 _REMEMBERED = 64
 """Most masks, columns, and tables without rows, whose origin is kept."""
 _MOST_EXPLAINED, _EXPLAINING_S = 8, 0.06
+_COMPARING_S = 0.2
+"""Time in a cell for comparing values with columns, seconds; the last comparison may exceed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class Book:
         self._facts: list[Fact] = []
         self._per_line: dict[tuple[int, str], int] = {}
         self._looks = 0
-        self._explained, self._explaining_s = 0, 0.0
+        self._explaining = self._comparing = _Budget(0)
         self._masks: dict[int, tuple[weakref.ref[Any], Condition]] = {}
         self._columns: dict[int, tuple[weakref.ref[Any], ColumnOrigin]] = {}
         self._voids: dict[int, tuple[weakref.ref[Any], Condition]] = {}
@@ -115,7 +118,8 @@ class Book:
         """
         self.namespace, self.thread = namespace, threading.get_ident()
         self._facts, self._per_line, self._looks = [], {}, 0
-        self._explained, self._explaining_s = 0, 0.0
+        self._explaining = _Budget(_EXPLAINING_S, _MOST_EXPLAINED)
+        self._comparing = _Budget(_COMPARING_S)
         self._masks, self._columns = {}, {}
         self.is_quiet = False
 
@@ -202,18 +206,36 @@ class Book:
         """Return why a table has no rows; a condition without text if it is unknown."""
         return _known(self._voids, table) or Condition("")
 
+    def explaining(self) -> AbstractContextManager[bool]:
+        """Return a context for finding what the data contain instead: whether there is time."""
+        return self._explaining.use()
+
+    def comparing(self) -> AbstractContextManager[bool]:
+        """Return a context for comparing values with a column: whether there is time."""
+        return self._comparing.use()
+
+
+@dataclass(slots=True)
+class _Budget:
+    """What a cell may use for one purpose."""
+
+    seconds: float
+    most: float = math.inf
+    used: int = 0
+    spent_s: float = 0.0
+
     @contextmanager
-    def explaining(self) -> Iterator[bool]:
-        """Yield whether there is time to find what the data contain instead, and count it."""
-        if self._explained >= _MOST_EXPLAINED or self._explaining_s > _EXPLAINING_S:
+    def use(self) -> Iterator[bool]:
+        """Yield whether anything is left, and count the use and its time."""
+        if self.used >= self.most or self.spent_s > self.seconds:
             yield False
             return
-        self._explained += 1
+        self.used += 1
         began = time.perf_counter()
         try:
             yield True
         finally:
-            self._explaining_s += time.perf_counter() - began
+            self.spent_s += time.perf_counter() - began
 
 
 def _put(known: dict[int, Any], thing: Any, value: object) -> None:

@@ -27,8 +27,8 @@ __all__ = ["COMPUTED", "derived", "is_computed", "named"]
 COMPUTED = "a computed value"
 _NUMBERS = "iufcm"
 _MOST_ROWS = 5_000_000
-_MOST_SEARCHED = 200_000
-"""Most rows of a column whose values are searched for others in another order."""
+_MOST_PLACED, _MOST_SEARCHED = 1_000_000, 200_000
+"""Most rows of a column in which others are searched for: by their labels, and by their values."""
 _GLANCE = 100
 """Rows that are compared before all of them are."""
 _MOST_TABLES = 50
@@ -68,7 +68,14 @@ def is_computed(book: Book, values: Any) -> bool:
         return False
     if values.name is None:
         return True
-    return bool(sources) and not any(_has_values(values, one) for one in sources)
+    found = bool(sources) and not any(_is_same(book, values, one) for one in sources)
+    book.remember_column(values, is_derived=found)
+    return found
+
+
+def _is_same(book: Book, values: Any, source: Any) -> bool:
+    with book.comparing() as may:
+        return may and _has_values(values, source)
 
 
 def _sources(book: Book, name: Any) -> Iterator[Any]:
@@ -113,7 +120,7 @@ def _at(source: Any, index: Any) -> Any:
         return None
     if source.index.equals(index):
         return source
-    if not source.index.is_unique:
+    if len(source) > _MOST_PLACED or not source.index.is_unique:
         return None
     places = source.index.get_indexer(index)
     return None if (places < 0).any() else source.iloc[places]

@@ -116,7 +116,7 @@ def test_a_private_folder_that_can_not_be_emptied_is_named(monkeypatch, tmp_path
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "left.csv").write_text("x")
     monkeypatch.setattr(run_folder, "remove_tree", lambda _: None)
-    with pytest.raises(KernelStartError, match=r"can't be made again: .*home"):
+    with pytest.raises(KernelStartError, match=r"can't be filled: .*home.* start a new one"):
         run_folder.furnish(tmp_path)
 
 
@@ -485,6 +485,8 @@ def test_a_folder_with_what_must_stay_unwritable_is_unfit(monkeypatch, tmp_path)
     assert unfit(Path("/usr"), has_view=True) == "it contains /usr"
     monkeypatch.setattr(system_paths, "interpreter_folders", lambda: (project / "link",))
     assert "can't be kept read-only" in unfit(project, has_view=True)
+    (tmp_path / "home").symlink_to(tmp_path / "disk" / "me")
+    assert unfit(tmp_path / "disk", has_view=True) == f"it contains {tmp_path / 'disk' / 'me'}"
 
 
 def test_the_folders_above_protected_files_stay_where_they_are(places):

@@ -3,9 +3,11 @@
 import asyncio
 import contextlib
 import os
+import shutil
 import sqlite3
 import stat
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,28 @@ def test_a_folder_with_a_protected_file_stays_however_deep_that_is(layer, folder
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+@pytest.mark.parametrize("name", [".env", "book.ipynb"])
+def test_a_folder_with_a_protected_link_stays(layer, folder, name):
+    (folder / "sub").mkdir()
+    (folder / "sub" / name).symlink_to("../../elsewhere")
+    removal(layer.upper / "sub")
+    assert settled(layer)["sub"].state == "refused"
+    assert (folder / "sub" / name).is_symlink()
+
+
+def test_a_notebook_stays_however_its_ending_is_written(layer, folder):
+    (folder / "BOOK.IPYNB").write_text("{}")
+    (layer.upper / "BOOK.IPYNB").write_text("other")
+    assert settled(layer)["BOOK.IPYNB"].state == "refused"
+
+
+def test_a_program_gets_no_rights_of_its_owner_or_group(layer, folder):
+    (layer.upper / "run").write_text("x")
+    (layer.upper / "run").chmod(0o6755)
+    assert settled(layer)["run"].state == "written"
+    assert stat.S_IMODE((folder / "run").stat().st_mode) == 0o755
+
+
 def test_a_folder_with_too_many_files_to_look_at_stays(layer, folder, monkeypatch):
     monkeypatch.setattr(layer_entries, "_REMOVED_ENTRIES", 3)
     for name in "ab":
@@ -332,6 +356,96 @@ def test_a_file_that_is_being_written_is_left_for_later(layer, folder):
     assert settled(layer)["new.csv"].state == "written"
 
 
+def test_a_file_with_a_date_to_come_gets_through(layer, folder):
+    (layer.upper / "new.csv").write_text("new")
+    os.utime(layer.upper / "new.csv", (time.time() + 3600,) * 2)
+    assert settled(layer)["new.csv"].state == "written"
+
+
+def test_a_file_with_an_old_date_that_is_being_written_is_left_for_later(layer):
+    (layer.upper / "new.csv").write_text("new")
+    os.utime(layer.upper / "new.csv", (1, 1))
+    layer.settle(quiet_s=60)
+    assert layer.take_news() == ()
+
+
+@pytest.mark.parametrize("act", ["settle", "decide"])
+def test_what_the_person_changes_is_seen_although_the_layer_writes_in_between(layer, folder, act):
+    layer.is_gated = act == "decide"
+    (layer.upper / "old.csv").write_text("newer")
+    layer.settle()
+    (folder / "later.csv").write_text("the person's")
+    (layer.upper / "new.csv").write_text("new")
+    if act == "settle":
+        layer.settle()
+    else:
+        layer.decide(allows=True)
+    refreshed = []
+    layer.refresh = lambda: refreshed.append(True)
+    layer.look_below()
+    assert refreshed == [True]
+    layer.look_below()
+    assert refreshed == [True]
+
+
+def test_what_is_still_written_in_a_folder_that_got_through_is_not_lost(layer, folder):
+    (layer.upper / "out" / "sub").mkdir(parents=True)
+    with (layer.upper / "out" / "log.txt").open("w", buffering=1) as log:
+        log.write("one\n")
+        assert settled(layer)["out/log.txt"].state == "written"
+        (layer.upper / "out" / "sub" / "new.csv").write_text("new")
+        (folder / "out" / "later.csv").write_text("the person's")
+        layer.look_below()
+        log.write("two\n")
+    assert settled(layer).keys() == {"out/log.txt", "out/sub/new.csv"}
+    assert (folder / "out" / "log.txt").read_text() == "one\ntwo\n"
+    assert (folder / "out" / "sub" / "new.csv").read_text() == "new"
+
+
+@needs_view
+async def test_a_folder_that_was_created_again_shows_what_the_person_puts_there(
+    folder, monkeypatch
+):
+    monkeypatch.setattr(workspace_layer, "TEND_S", 90)
+    async with runner("kernel", folder) as cells:
+        await done(cells, "import os, shutil\nos.mkdir('out'); open('out/x', 'w').write('x')")
+        await done(cells, "shutil.rmtree('out')")
+        await done(cells, "os.mkdir('out')")
+        (folder / "out" / "later.csv").write_text("the person's")
+        assert await done(cells, "pass") == {}
+    assert (folder / "out" / "later.csv").exists()
+
+
+def test_a_folder_that_the_person_removes_is_gone_for_the_kernel_except_what_is_new(layer, folder):
+    for name in ("old/a.csv", "both/a.csv"):
+        (layer.upper / name).parent.mkdir()
+        (layer.upper / name).write_text("x")
+    settled(layer)
+    for name in ("old", "both"):
+        shutil.rmtree(folder / name)
+    (layer.upper / "both" / "new.csv").write_text("new")
+    layer.look_below()
+    assert names_of(layer.upper) == ["both", "both/new.csv"]
+    assert settled(layer).keys() == {"both/new.csv"}
+    assert names_of(folder) == ["book.ipynb", "both", "both/new.csv", "old.csv"]
+
+
+def test_a_folder_that_the_person_removes_does_not_come_back(layer, folder):
+    (folder / "data" / "in").mkdir(parents=True)
+    for name in "xyz":
+        (folder / "data" / "in" / name).write_text(name)
+    (layer.upper / "data" / "in").mkdir(parents=True)
+    (layer.upper / "data" / "in" / "x").write_text("new")
+    removal(layer.upper / "data" / "in" / "y")
+    settled(layer)
+    assert names_of(folder / "data") == ["in", "in/x", "in/z"]
+    shutil.rmtree(folder / "data")
+    layer.look_below()
+    assert settled(layer) == {}
+    assert names_of(folder) == ["book.ipynb", "old.csv"]
+    assert names_of(layer.upper) == []
+
+
 def test_a_link_laid_by_somebody_else_is_not_followed(layer, folder, tmp_path):
     """In the folder: another kernel without a layer, or a person, may have laid it."""
     outside = tmp_path / "outside"
@@ -419,6 +533,17 @@ def test_what_waits_takes_no_more_than_the_files_may(layer, folder):
     assert (folder / "c.bin").read_bytes() == b"x"
 
 
+def test_another_version_of_what_waits_takes_no_more_room_than_it_needs(layer, folder):
+    layer.is_gated = True
+    (folder / "old.csv").write_bytes(b"x")
+    sparse(layer.upper / "old.csv", LIMIT_BYTES - MIB)
+    settled(layer)
+    (layer.upper / "new.csv").write_text("new")
+    sparse(layer.upper / "old.csv", LIMIT_BYTES - 2 * MIB)
+    found = settled(layer)
+    assert (found["new.csv"].state, found["old.csv"].state) == ("written", "waits")
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
 def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
     (layer.upper / "z").mkdir()
@@ -441,8 +566,12 @@ def test_more_than_some_thousand_files_stay_out_and_are_one_entry(layer, folder,
     assert {change.state for change in passed} == {"written"}
     assert len(names_of(folder)) - 2 == 20
     assert (rest.path, rest.state) == (".", "refused")
-    assert rest.marks == ("only 5,000 files and folders of a kernel get there",)
-    assert settled(layer) == {}
+    assert rest.marks == (
+        "only 5,000 files and folders of a kernel get there; a restarted kernel may write more",
+    )
+    layer.settle(quiet_s=1)
+    assert layer.take_news() == ()
+    assert settled(layer) == {".": rest}, "the next cell may have lost files, too"
     for path in (*layer.upper.glob("*.csv"), layer.upper / "sub" / "1.csv"):
         path.unlink()
     settled(layer)
@@ -508,6 +637,15 @@ def test_a_folder_that_can_not_be_read_is_named_once_and_the_rest_gets_through(o
     assert settled(ordinary)["odd/new.csv"].state == "written"
 
 
+def test_a_copy_of_a_read_only_folder_gets_through(ordinary):
+    (ordinary.upper / "data").mkdir()
+    (ordinary.upper / "data" / "in.csv").write_text("x")
+    (ordinary.upper / "data").chmod(0o555)
+    assert settled(ordinary)["data/in.csv"].state == "written"
+    assert names_of(ordinary.folder) == ["data", "data/in.csv"]
+    (ordinary.upper / "data").chmod(0o700)
+
+
 def test_a_folder_with_one_that_can_not_be_read_stays_whole(ordinary):
     (ordinary.folder / "a" / "closed").mkdir(parents=True)
     (ordinary.folder / "a" / "x.csv").write_text("x")
@@ -554,6 +692,19 @@ def test_what_can_not_be_dropped_keeps_nothing_else_from_its_decision(ordinary):
     ordinary.upper.chmod(0o700)
 
 
+def test_what_was_approved_and_can_not_be_written_is_asked_about_again(ordinary):
+    ordinary.is_gated = True
+    (ordinary.upper / "a.sh").write_text("x")
+    assert settled(ordinary)["a.sh"].state == "waits"
+    ordinary.folder.chmod(0o500)
+    (change,) = ordinary.decide(allows=True)
+    assert (change.state, change.marks[-1]) == ("refused", "Permission denied")
+    ordinary.folder.chmod(0o700)
+    assert settled(ordinary)["a.sh"].state == "waits"
+    assert [change.state for change in ordinary.decide(allows=True)] == ["written"]
+    assert (ordinary.folder / "a.sh").read_text() == "x"
+
+
 def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monkeypatch):
     def vanishing(folder, place):
         (layer.upper / "brief.tmp").unlink(missing_ok=True)
@@ -563,6 +714,19 @@ def test_a_file_that_vanishes_while_it_is_looked_at_is_not_reported(layer, monke
     (layer.upper / "brief.tmp").write_text("x")
     monkeypatch.setattr(layer_entries, "look", vanishing)
     assert settled(layer) == {}
+
+
+def test_a_link_that_vanishes_while_it_is_looked_at_keeps_nothing_else_back(layer, monkeypatch):
+    def vanishing(folder, place):
+        if place.name == "brief":
+            (layer.upper / "brief").unlink(missing_ok=True)
+        return target_of(folder, place)
+
+    target_of = layer_entries.target_of
+    (layer.upper / "brief").symlink_to("old.csv")
+    (layer.upper / "new.csv").write_text("new")
+    monkeypatch.setattr(layer_entries, "target_of", vanishing)
+    assert settled(layer).keys() == {"new.csv"}
 
 
 @contextlib.asynccontextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from dm_jupyter.core.data_facts import fact_words
+from kernel_sandbox.ledger import book, origins
 from kernel_sandbox.ledger.facts import Fact
 from tests.kernel_sandbox.ledger.ledger_shell import LedgerShell
 
@@ -161,3 +164,33 @@ def test_counting_computed_values_is_no_absence() -> None:
     (fact,) = facts_of("(df.price.diff() > 5).sum()")
     assert fact_words(fact) == "no row has a computed value > 5 (of 4)"
     assert not fact.is_absence
+
+
+LOOP = "p = df.price.iloc[::-1]\nfor limit in range(900, 950):\n    c = {column}\n    c[c > limit]"
+
+
+def compared_in_a_loop(column: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    compared = []
+
+    def has_values(values: object, source: object) -> bool:
+        compared.append(values)
+        return original(values, source)
+
+    original = origins._has_values
+    monkeypatch.setattr(origins, "_has_values", has_values)
+    facts_of(LOOP.format(column=column))
+    return len(compared)
+
+
+def test_a_column_is_searched_for_once_however_often_a_loop_compares_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert compared_in_a_loop("p", monkeypatch) == 1
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(math.inf, 50), (0.0, 1)])
+def test_the_search_for_columns_ends_when_its_time_is_up(
+    seconds: float, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(book, "_COMPARING_S", seconds)
+    assert compared_in_a_loop("df.price.iloc[::-1]", monkeypatch) == times
