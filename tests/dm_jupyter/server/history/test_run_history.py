@@ -34,7 +34,7 @@ def history(tmp_path: Path) -> RunHistory:
     return _history(tmp_path)
 
 
-def _begun(history: RunHistory, root: Path | str | None = None, **fields: str) -> Journal:
+def _begun(history: RunHistory, root: Path | str | None = None, **fields: str | None) -> Journal:
     """Begins a run that its server works on until the journal is released."""
     journal = history.begin()
     where = str(history.root if root is None else root)
@@ -90,7 +90,7 @@ def test_a_question_knows_no_run_of_another_folder(history: RunHistory, root: Pa
 
 
 def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_path: Path) -> None:
-    here, elsewhere = _history(tmp_path), _history(tmp_path, ELSEWHERE)
+    here, elsewhere = _history(tmp_path, tmp_path), _history(tmp_path, ELSEWHERE)
     journals = [_begun(here, stop="answered") for _ in range(2)]
     journals.append(_begun(here, root="", stop="answered"))
     for journal in journals:
@@ -100,10 +100,27 @@ def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_pat
     listed = [run.notebook_path for run in here.summaries()]
     assert {path: listed.count(path) for path in paths} == paths
     assert [run.root for run in elsewhere.summaries()] == [""]
-    assert here.summary(journals[0].run_id).root == str(HERE)
+    assert here.summary(journals[0].run_id).root == str(tmp_path)
     for journal in (journals[0], journals[2]):
         with pytest.raises(KeyError):
             elsewhere.summary(journal.run_id)
+
+
+def test_the_runs_of_a_folder_that_was_moved_are_in_the_list_of_all(tmp_path: Path) -> None:
+    folder, moved = tmp_path / "project", tmp_path / "archive"
+    folder.mkdir()
+    journals = [_begun(_history(tmp_path, folder), stop=stop) for stop in ("answered", None)]
+    for journal in journals:
+        journal.release()
+    there, other = _history(tmp_path, moved), _history(tmp_path, ELSEWHERE)
+    assert there.summaries() == other.summaries() == []
+    folder.rename(moved)
+    ids = sorted((journal.run_id for journal in journals), reverse=True)
+    for history in (there, other):
+        assert [run.run_id for run in history.summaries()] == ids
+        assert history.summaries(NOTEBOOK) == history.memories(NOTEBOOK) == []
+        assert history.close_cut_off() == []
+    assert sorted(map(str, _stops(there))) == ["None", "answered"]
 
 
 @contextmanager
