@@ -70,7 +70,7 @@ class RunsHandler(_RunServiceHandler):
     async def get(self) -> None:
         """Send `{runs}`, newest first, of `?notebook=` and with the words of `?query=`."""
         notebook, query = self.get_argument("notebook", ""), self.get_argument("query", "")
-        # A long history, or a folder on a disk that does not answer, would keep all kernels waiting.
+        # A long history, or a disk that does not answer, would keep all kernels waiting.
         found = await asyncio.to_thread(self.run_service.history.summaries, notebook, query)
         self.finish_json({"runs": [summary.to_json() for summary in found]})
 

@@ -243,7 +243,11 @@ class RunHistory:
 
     def _end_cut_off(self, run_id: str) -> Summary | None:
         """End a run; return its summary unless a server works on it, has ended it, or it broke."""
-        journal = self.journal(run_id)
+        try:
+            journal = self.journal(run_id)
+        except (KeyError, OSError) as error:  # another server has deleted it, or the disk fails
+            _log.warning("run %s was cut off, and can't be ended now: %r", run_id, error)
+            return None
         if not journal.hold():
             return None
         try:
