@@ -2,11 +2,12 @@
 
 Covered: requests to this machine use no proxy, whatever the environment says. Only OpenAI gets what
 the environment sets for OpenAI. No other host gets a question, or the key, because an endpoint
-redirects it there.
+redirects it there. A log of requests shows addresses without user, password and query.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -14,7 +15,7 @@ import httpx2
 import openai
 from openai._streaming import ServerSentEvent, SSEDecoder
 
-from dm_jupyter.core.plain_text import is_on_this_machine
+from dm_jupyter.core.plain_text import is_on_this_machine, shown_address
 
 __all__ = ["open_client"]
 
@@ -29,6 +30,17 @@ _READ = ("{", "[DONE]")
 """How the data of the events begins that are read."""
 _MOST_REDIRECTS = 5
 _OPENAI = "api.openai.com"
+
+
+def _without_secrets(record: logging.LogRecord) -> bool:
+    """Log a request, to whomever in this process, without the possible secrets of its address."""
+    args = record.args if isinstance(record.args, tuple) else ()
+    shown = (shown_address(str(one)) if isinstance(one, httpx2.URL) else one for one in args)
+    record.args = tuple(shown) or record.args
+    return True
+
+
+logging.getLogger("httpx2").addFilter(_without_secrets)
 
 
 def open_client(

@@ -171,6 +171,15 @@ async def test_each_request_has_the_query_of_the_address() -> None:
     assert server.paths == ["/v1/chat/completions?api-version=preview&empty="]
 
 
+async def test_a_log_of_requests_shows_no_password(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    with Replies(lambda _: turn("3")) as server:
+        with_password = server.base_url.replace("http://", "http://me:s3cret@")
+        await _sample(f"{with_password}?key=s3cret")
+    assert f"POST {server.base_url}/chat/completions" in caplog.text
+    assert "s3cret" not in caplog.text
+
+
 @pytest.mark.parametrize(
     ("proxy_url", "said"),
     [
