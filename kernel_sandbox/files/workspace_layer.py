@@ -209,12 +209,12 @@ class WorkspaceLayer:
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
         change = entry.change
-        if not self._is_asking:
-            self._drop_waiting(entry)
         self._handled[entry.place] = entry.signature
-        if change.state == "refused":
-            return change
         try:
+            if not self._is_asking:
+                self._drop_waiting(entry)
+            if change.state == "refused":
+                return change
             if changes_nothing(entry, upper, self._folder):
                 self._written[entry.place] = look(self._folder, entry.place)
                 return None
@@ -250,7 +250,8 @@ class WorkspaceLayer:
             paths += [inside for inside in self._waiting if inside.startswith(f"{path}/")]
         for waiting in paths:
             with beneath.held(self.path / "held") as held:
-                remove(held, _kept_name(self._waiting.pop(waiting)[0]))
+                remove(held, _kept_name(self._waiting[waiting][0]))
+            del self._waiting[waiting]
 
     def _copy(self, place: PurePath, source: BinaryIO, target: BinaryIO) -> None:
         """Copy the content of a file, unless all of them would become too large.
