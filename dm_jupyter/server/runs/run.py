@@ -243,10 +243,8 @@ class Run:
             await self._notebook.close()
         except asyncio.CancelledError:
             pass  # it ends all the same
-        except Exception:  # it does so after a fault, too, or every tab would wait
-            _log.exception(
-                "the kernel or the files of run %s are not cleaned up", self.summary.run_id
-            )
+        except Exception:  # noqa: BLE001  (the boundary: else every tab would wait for the end)
+            _log.exception("run %s did not clean up", self.journal.run_id)
         self._close(trajectory, asyncio.get_running_loop().time() - started)
 
     async def _answered(self) -> Trajectory:
