@@ -320,8 +320,8 @@ def _unusable(error: Exception) -> str:
             f"({error.strerror or error}). Correct that variable"
         )
     return (
-        "this address, or that of a proxy in HTTP_PROXY, HTTPS_PROXY, ALL_PROXY or NO_PROXY, is "
-        "not one. Correct it"
+        "this address, or that of a proxy in HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, is not one. A "
+        "proxy's begins with http://, https:// or socks5://"
     )
 
 
