@@ -18,7 +18,7 @@ from rich.text import Text
 
 from dm_jupyter.cli.exits import Exit, reporting
 from dm_jupyter.config import ModelChoice, model_choice
-from dm_jupyter.core.errors import EndpointRefusedError, PolicyError
+from dm_jupyter.core.errors import EndpointBlockedError, EndpointRefusedError, PolicyError
 from dm_jupyter.core.plain_text import harmless_text, shown_address
 from kernel_sandbox.confine.layers import Containment, LayerState
 from kernel_sandbox.confine.strictness import Strictness, Weakness, shortcomings, weaknesses
@@ -169,6 +169,8 @@ async def _remote(choice: ModelChoice) -> PartFound:
             return failed(answered, own_command(*again, choice.model))
         untold = f"{address} lists no models. Ask, to see whether it has this one."
         return PartFound("model", choice.model, "missing", untold)
+    except EndpointBlockedError as error:
+        return failed(f"{error}.", own_command(*again, choice.model))
     except PolicyError:
         silent = f"Nothing answers at {address}. Start the server there, and look again."
         return failed(silent, own_command(*again, choice.model))

@@ -4,6 +4,7 @@ DmJupyterError
 ├── DataFileError        a data file can't be read; the message says why and how to fix it
 ├── PolicyError          the model's endpoint failed
 │   ├── EndpointUnreachableError   nothing listens, or the connection broke before an answer began
+│   ├── EndpointBlockedError       a proxy, a certificate or a redirect is in the way
 │   ├── EndpointRefusedError       it answered with an error that a retry won't fix
 │   ├── ContextFullError           the conversation is longer than the model can read
 │   └── StreamBrokenError          it died in the middle of an answer
@@ -22,6 +23,7 @@ __all__ = [
     "ContextFullError",
     "DataFileError",
     "DmJupyterError",
+    "EndpointBlockedError",
     "EndpointRefusedError",
     "EndpointUnreachableError",
     "LocalModelError",
@@ -52,6 +54,10 @@ class PolicyError(DmJupyterError):
 
 class EndpointUnreachableError(PolicyError):
     """No connection to the endpoint, after all retries."""
+
+
+class EndpointBlockedError(PolicyError):
+    """No connection to the endpoint, because of a proxy, a certificate or a redirect."""
 
 
 class EndpointRefusedError(PolicyError):

@@ -236,14 +236,14 @@ class Reply:
             self.pieces, self.finish_reason = [whole[: min(ends)]], "stop"
 
     @property
+    def has_text(self) -> bool:
+        """Whether any text has arrived, be it of a thought."""
+        return bool(self._held) or any(self.pieces)
+
+    @property
     def text(self) -> str:
         """The turn so far: words, then calls."""
-        held = "" if self._is_thinking else self._held
-        words = "".join(self.pieces) + held
-        is_open = _CLOSED in words and _OPENED not in words  # by the prompt
-        if is_open and not self.thinks_in_text:
-            thought, _, words = words.rpartition(_CLOSED)
-            self.thoughts.append(thought.strip())
+        _, words = self._split()
         calls = [call_text(one.name, "".join(one.pieces)) for one in self.calls]
         return "\n".join([*([words] if words or not calls else []), *calls])
 
@@ -251,7 +251,15 @@ class Reply:
     def reasoning(self) -> str:
         """The thoughts of the model, apart from the turn."""
         open_thought = self._held.lstrip().removeprefix(_OPENED) if self._is_thinking else ""
-        return "".join([*self.thoughts, open_thought]).strip()
+        return "".join([*self.thoughts, self._split()[0], open_thought]).strip()
+
+    def _split(self) -> tuple[str, str]:
+        """Return the thought that the prompt has opened, if there is one, and the words."""
+        words = "".join(self.pieces) + ("" if self._is_thinking else self._held)
+        if self.thinks_in_text or _OPENED in words or _CLOSED not in words:
+            return "", words
+        thought, _, words = words.rpartition(_CLOSED)
+        return thought.strip(), words
 
     @property
     def mean_probability(self) -> float | None:
@@ -303,7 +311,7 @@ class AnswerStream:
     def has_begun(self) -> bool:
         """Whether the model has written, thought or called anything, or ended."""
         return any(
-            one.finish_reason or one.thoughts or one.calls or one.text
+            one.finish_reason or one.thoughts or one.calls or one.has_text
             for one in self.replies.values()
         )
 

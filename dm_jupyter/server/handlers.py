@@ -67,10 +67,11 @@ class RunsHandler(_RunServiceHandler):
 
     @web.authenticated
     @authorized
-    def get(self) -> None:
+    async def get(self) -> None:
         """Send `{runs}`, newest first, of `?notebook=` and with the words of `?query=`."""
         notebook, query = self.get_argument("notebook", ""), self.get_argument("query", "")
-        found = self.run_service.history.summaries(notebook, query)
+        # A long history, or a disk that does not answer, would keep all kernels waiting.
+        found = await asyncio.to_thread(self.run_service.history.summaries, notebook, query)
         self.finish_json({"runs": [summary.to_json() for summary in found]})
 
 

@@ -267,7 +267,7 @@ class RunService:
         if kept is None:
             return
         summary, journal = kept
-        if run_id in self.runs or self.history.is_active(run_id):
+        if run_id in self.runs:
             send(Refused(run_id, "busy", "the run is still active: stop it first"))
             return
         try:

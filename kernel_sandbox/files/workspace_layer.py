@@ -201,12 +201,12 @@ class WorkspaceLayer:
     def _settled(self, entry: LayerEntry, upper: int) -> FileChange | None:
         """Handle an entry; return the change, or `None` if nothing changes."""
         change = entry.change
-        if not self._is_asking:
-            self._drop_waiting(entry)
         self._handled[entry.place] = entry.signature
-        if change.state == "refused":
-            return change
         try:
+            if not self._is_asking:
+                self._drop_waiting(entry)
+            if change.state == "refused":
+                return change
             if changes_nothing(entry, upper, self._below.descriptor):
                 self._below.record(entry.place)
                 return None
@@ -243,9 +243,9 @@ class WorkspaceLayer:
         if entry.kind != "folder" and stat.S_ISDIR(look(self._below.descriptor, place)[4]):
             places += [inside for inside in self._waiting if place in inside.parents]
         for waiting in places:
-            del self._waiting[waiting]
             with beneath.held(self.path / "held") as held:
                 self._release(waiting, held)
+            del self._waiting[waiting]
 
     def _release(self, place: PurePath, held: int) -> None:
         """Remove the copy of what waited."""

@@ -27,6 +27,7 @@ from typing import Generic, TypeVar
 from dm_jupyter.core.dialect import Message
 from dm_jupyter.core.errors import (
     DmJupyterError,
+    EndpointBlockedError,
     EndpointRefusedError,
     EndpointUnreachableError,
     PolicyError,
@@ -189,7 +190,7 @@ def _concerns_all(error: PolicyError) -> bool:
     """Return whether other questions would be refused as well."""
     if isinstance(error, EndpointRefusedError):
         return error.status not in _OF_ONE_REQUEST
-    return isinstance(error, EndpointUnreachableError)
+    return isinstance(error, EndpointUnreachableError | EndpointBlockedError)
 
 
 def _reminded(request: SampleRequest, reply: str, problem: str) -> SampleRequest:

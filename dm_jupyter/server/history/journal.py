@@ -72,21 +72,38 @@ class Journal:
         self._listeners: list[Callable[[RunMessage], None]] = []
         self._is_torn = False
         self._lock: IO[str] | None = None
-        for _, _, line in self._lines():
-            self.in_file = line.in_file or self.in_file
-            self.last = line.seq or self.last
-            self.is_closed = self.is_closed or line.kind == _CLOSED
+        self._count()
 
     @property
     def run_id(self) -> str:
         """The run's id."""
         return self.folder.name
 
+    def catch_up(self) -> None:
+        """Call the listeners with the messages that another server has added.
+
+        Raises:
+            ValueError: the journal is damaged.
+        """
+        known = self.last
+        self._count()
+        for message in self.messages(after=known):
+            for listener in self._listeners:
+                listener(message)
+
+    def _count(self) -> None:
+        for _, _, line in self._lines():
+            self.in_file = line.in_file or self.in_file
+            self.last = line.seq or self.last
+            self.is_closed = self.is_closed or line.kind == _CLOSED
+
     def hold(self) -> bool:
         """Become the only writer until `release`; return false if another server or run is.
 
         The kernel frees the lock if this process dies. On a disk without locks, nobody holds one.
         """
+        if self._lock is not None:
+            return True
         try:
             self._lock = try_lock(self.folder / LOCK_NAME)
         except OSError:
@@ -205,8 +222,24 @@ def undo(journal: Journal) -> None:
     """Remove the cells of an ended run from the notebook, except those that the person changed.
 
     Raises:
-        NotebookError: the journal can't be written.
+        NotebookError: another server writes the journal, or it can't be written.
+        ValueError: the journal is damaged.
     """
+    if not journal.hold():
+        raise NotebookError(
+            "another JupyterLab server works on this run: stop it there, or wait until it has ended"
+        )
+    try:
+        journal.catch_up()
+        for cell_id, source in reversed(_sources(journal).items()):
+            journal.operate(DeleteCell(cell_id, if_source=source))
+        journal.add(RunUndone)
+    finally:
+        journal.release()
+
+
+def _sources(journal: Journal) -> dict[str, str]:
+    """Return the source of each cell of a run, as the run has written it last."""
     sources: dict[str, str] = {}
     for message in journal.messages():
         if not isinstance(message, Operated):
@@ -220,6 +253,4 @@ def undo(journal: Journal) -> None:
                 sources.pop(cell_id, None)
             case _:
                 pass
-    for cell_id, source in reversed(sources.items()):
-        journal.operate(DeleteCell(cell_id, if_source=source))
-    journal.add(RunUndone)
+    return sources

@@ -1,7 +1,8 @@
 """Past runs, on disk in the person's own data folder: listed, searched, deleted.
 
 All servers of an account share that folder by default. Each lists the runs of its own root, and
-those of older versions, which kept no root. Only the former belong to a notebook.
+those without one: runs of older versions, which kept none, and of folders that were moved or
+deleted. Only the former belong to a notebook.
 
 Trajectories for training are written without secrets and folders of this machine.
 """
@@ -17,6 +18,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -135,7 +137,12 @@ class RunHistory:
         return found
 
     def _listed(self) -> Iterator[Summary]:
-        return (run for run in read_summaries(self.folder) if run.is_listed_in(self.root))
+        is_there = cache(os.path.isdir)
+        return (
+            run
+            for run in read_summaries(self.folder)
+            if run.may_end_in(self.root) or not is_there(run.root)
+        )
 
     def _runs_in(self, notebook_path: str) -> Iterator[Summary]:
         """Yield the runs of a notebook of this server, newest first."""
@@ -230,12 +237,17 @@ class RunHistory:
         which notebook it worked in. So does a run whose journal is damaged; the log names the file.
         A run on which a server still works is left alone, and so is one of another root.
         """
-        ended = [self._end_cut_off(run.run_id) for run in self._listed() if run.stop is None]
+        runs = (run for run in read_summaries(self.folder) if run.may_end_in(self.root))
+        ended = [self._end_cut_off(run.run_id) for run in runs if run.stop is None]
         return [run for run in ended if run is not None and run.root]
 
     def _end_cut_off(self, run_id: str) -> Summary | None:
         """End a run; return its summary unless a server works on it, has ended it, or it broke."""
-        journal = self.journal(run_id)
+        try:
+            journal = self.journal(run_id)
+        except (KeyError, OSError) as error:  # another server has deleted it, or the disk fails
+            _log.warning("run %s was cut off, and can't be ended now: %r", run_id, error)
+            return None
         if not journal.hold():
             return None
         try:

@@ -40,8 +40,8 @@ class Summary:
     Empty for a run of a version that did not record it: such a run belongs to no notebook.
     """
 
-    def is_listed_in(self, root: Path) -> bool:
-        """Whether a server with this root lists the run."""
+    def may_end_in(self, root: Path) -> bool:
+        """Whether a server with this root ends the run, if it was cut off."""
         return self.root in ("", str(root))
 
     def closed(self, message: RunClosed) -> Summary:
@@ -80,10 +80,10 @@ def read_summaries(folder: Path) -> Iterator[Summary]:
 
 
 def has_open_run(folder: Path, root: Path) -> bool:
-    """Return whether a listed run has started and not ended.
+    """Return whether a run has started and not ended that a server with this root may end.
 
     Args:
         folder: the folder of the runs, as for `read_summaries`.
         root: the real path of the server's folder.
     """
-    return any(run.stop is None and run.is_listed_in(root) for run in read_summaries(folder))
+    return any(run.stop is None and run.may_end_in(root) for run in read_summaries(folder))

@@ -239,8 +239,12 @@ class Run:
             detail = f"{type(error).__name__}: a fault of this program; the server's log has more"
             trajectory = replace(ended, stop=StopReason.FAULT, stop_detail=detail)
         self._progress.trajectory = trajectory
-        with contextlib.suppress(asyncio.CancelledError):  # it ends all the same
+        try:
             await self._notebook.close()
+        except asyncio.CancelledError:
+            pass  # it ends all the same
+        except Exception:  # noqa: BLE001  (the boundary: else every tab would wait for the end)
+            _log.exception("run %s did not clean up", self.journal.run_id)
         self._close(trajectory, asyncio.get_running_loop().time() - started)
 
     async def _answered(self) -> Trajectory:

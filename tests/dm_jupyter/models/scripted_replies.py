@@ -32,7 +32,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.endpoint.headers.append({k.lower(): v for k, v in self.headers.items()})
         status, content = self.endpoint.reply(body)
         self.send_response(status)
-        self.send_header("Content-Type", "text/event-stream" if status == 200 else "text/json")
+        kind = "text/event-stream" if status == 200 else "text/json"
+        for name, value in {"Content-Type": kind, **self.endpoint.sent}.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
@@ -46,13 +48,15 @@ class Replies(LocalServer):
 
     handler = _Handler
 
-    def __init__(self, reply: Callable[[dict[str, Any]], Reply]) -> None:
+    def __init__(self, reply: Callable[[dict[str, Any]], Reply], **sent: str) -> None:
         """Prepares the server.
 
         Args:
             reply: what is answered to a body; that of a GET is empty.
+            **sent: headers of each reply, with `_` for `-`.
         """
         self.reply, self.lock = reply, threading.Lock()
+        self.sent = {name.replace("_", "-"): value for name, value in sent.items()}
         self.paths: list[str] = []
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []

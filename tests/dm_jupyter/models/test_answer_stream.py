@@ -68,6 +68,25 @@ def test_thinking_that_the_prompt_had_opened_is_no_part_of_the_text():
     assert (done.text, done.reasoning) == ("It is 3.", "Is it 4? No.")
 
 
+def test_thinking_that_the_prompt_had_opened_is_kept_once_however_often_it_is_read():
+    answers = AnswerStream()
+    for piece in ("Is it 4? No.", "</think>", "It is 3."):
+        answers.take(chunk(piece))
+        assert answers.has_begun
+    answers.take(chunk(finish="length"))
+    assert answers.reasoning_field == ""
+    assert answers.completions("")[0].reasoning == "Is it 4? No."
+
+
+def test_an_answer_begins_with_a_thought_in_its_text():
+    answers = AnswerStream()
+    assert not answers.has_begun
+    answers.take(chunk(""))
+    assert not answers.has_begun
+    answers.take(chunk("<think>on and"))
+    assert answers.has_begun
+
+
 def test_thinking_that_never_ends_leaves_no_text():
     done, heard, _ = read(chunk("<think>on and on"), chunk(finish="length"))
     assert (done.text, heard, done.finish_reason) == ("", "", "length")

@@ -28,15 +28,15 @@ ASKED = SampleRequest((Message("user", "How many?"),), max_tokens=100)
 KNOWN = Capabilities(continues_prefill=False, tools=True)
 
 
-async def _sampled(reply: Reply, known: Capabilities = KNOWN) -> Completion:
-    with Replies(lambda _: reply) as server:
+async def _sampled(reply: Reply, known: Capabilities = KNOWN, **sent: str) -> Completion:
+    with Replies(lambda _: reply, **sent) as server:
         async with HttpPolicy(Endpoint(server.base_url, "m", KEY, known, retries=0)) as policy:
             return await policy.sample(ASKED, lambda _: None)
 
 
-async def _fault(reply: Reply) -> PolicyError:
+async def _fault(reply: Reply, **sent: str) -> PolicyError:
     with pytest.raises(PolicyError) as caught:
-        await _sampled(reply)
+        await _sampled(reply, **sent)
     assert "m at http://127.0.0.1:" in str(caught.value)
     return caught.value
 
@@ -110,6 +110,21 @@ async def test_a_damaged_event_is_a_broken_stream(event: object) -> None:
     error = await _fault(events(PIECE, event, END))
     assert isinstance(error, StreamBrokenError)
     assert "damaged" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json"])
+async def test_a_page_in_place_of_a_stream_is_told_apart(kind: str) -> None:
+    error = await _fault((200, b'{"error": "unexpected path"}'), Content_Type=f"{kind}; charset=u")
+    assert isinstance(error, StreamBrokenError)
+    assert f"sent {kind} instead of a stream; is --base-url right" in str(error)
+    assert "broke off" in str(await _fault(events(), Content_Type="text/event-stream"))
+    assert "broke off" in str(await _fault(events(PIECE), Content_Type=kind))
+
+
+async def test_an_error_in_a_stream_may_have_no_words() -> None:
+    error = await _fault(events({"error": {"error": {"message": ""}}}))
+    assert isinstance(error, StreamBrokenError)
+    assert "it gave no reason" in str(error)
 
 
 @pytest.mark.parametrize("status", [400, 413, 422, 500])

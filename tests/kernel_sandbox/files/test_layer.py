@@ -544,6 +544,27 @@ def test_another_version_of_what_waits_takes_no_more_room_than_it_needs(layer, f
     assert (found["new.csv"].state, found["old.csv"].state) == ("written", "waits")
 
 
+def test_a_copy_that_can_not_be_removed_refuses_its_file_and_no_other(layer, folder, monkeypatch):
+    layer.is_gated = True
+    (folder / "a.bin").write_bytes(b"x")
+    (layer.upper / "a.bin").write_bytes(b"y")
+    assert settled(layer)["a.bin"].state == "waits"
+
+    def remove(*_):
+        raise OSError(24, "Too many open files")
+
+    (layer.upper / "a.bin").write_bytes(b"yy")
+    (layer.upper / "b.csv").write_text("1")
+    with monkeypatch.context() as patched:
+        patched.setattr(workspace_layer, "remove", remove)
+        found = settled(layer)
+    assert (found["a.bin"].state, found["b.csv"].state) == ("refused", "written")
+    assert "Too many open files" in found["a.bin"].marks
+    assert settled(layer)["a.bin"].state == "waits"
+    assert [change.path for change in layer.decide(allows=True)] == ["a.bin"]
+    assert (folder / "a.bin").read_bytes() == b"yy"
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
 def test_a_large_folder_that_is_renamed_gets_through(layer, folder):
     (layer.upper / "z").mkdir()

@@ -10,6 +10,7 @@ import pytest
 from dm_jupyter.core.errors import DmJupyterError, EndpointRefusedError
 from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import HttpPolicy
+from tests.dm_jupyter.models.scripted_replies import Replies
 from tests.endpoint import ScriptedEndpoint, unused_url
 from tests.training.judging import REWARD, open_judge, verdict
 from tests.waiting import until
@@ -125,6 +126,13 @@ async def test_a_wrong_key_would_refuse_every_question(tmp_path: Path) -> None:
         pytest.raises(ModelUnreachableError, match="401"),
     ):
         await _ask(endpoint, tmp_path)
+
+
+async def test_a_redirect_would_keep_every_question_from_the_judge(tmp_path: Path) -> None:
+    with Replies(lambda _: (308, b""), Location="https://elsewhere.invalid/v1") as endpoint:
+        async with open_judge(endpoint.base_url, tmp_path) as judge:
+            with pytest.raises(ModelUnreachableError, match=r"redirects to https://elsewhere"):
+                await judge.score("judge_reward", REWARD, (0, 1))
 
 
 async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

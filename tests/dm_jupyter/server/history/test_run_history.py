@@ -12,13 +12,20 @@ from types import SimpleNamespace
 import pytest
 
 from dm_jupyter.core.errors import NotebookError
-from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.history.journal import Journal, undo
 from dm_jupyter.server.history.memory import Memory, before, read_memory
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.history.summaries import Summary
 from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, Tab
-from dm_jupyter.server.protocol import Attach, Attached, Operated, RunClosed, ServerMessage
-from dm_jupyter.server.protocol.operations import InsertCell
+from dm_jupyter.server.protocol import (
+    Attach,
+    Attached,
+    Operated,
+    RunClosed,
+    RunMessage,
+    ServerMessage,
+)
+from dm_jupyter.server.protocol.operations import DeleteCell, InsertCell
 
 HERE, ELSEWHERE = Path("/srv/here"), Path("/srv/elsewhere")
 NOTEBOOK = "Untitled.ipynb"
@@ -34,7 +41,7 @@ def history(tmp_path: Path) -> RunHistory:
     return _history(tmp_path)
 
 
-def _begun(history: RunHistory, root: Path | str | None = None, **fields: str) -> Journal:
+def _begun(history: RunHistory, root: Path | str | None = None, **fields: str | None) -> Journal:
     """Begins a run that its server works on until the journal is released."""
     journal = history.begin()
     where = str(history.root if root is None else root)
@@ -90,7 +97,7 @@ def test_a_question_knows_no_run_of_another_folder(history: RunHistory, root: Pa
 
 
 def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_path: Path) -> None:
-    here, elsewhere = _history(tmp_path), _history(tmp_path, ELSEWHERE)
+    here, elsewhere = _history(tmp_path, tmp_path), _history(tmp_path, ELSEWHERE)
     journals = [_begun(here, stop="answered") for _ in range(2)]
     journals.append(_begun(here, root="", stop="answered"))
     for journal in journals:
@@ -100,10 +107,27 @@ def test_a_list_of_all_has_the_runs_of_this_folder_and_those_without_one(tmp_pat
     listed = [run.notebook_path for run in here.summaries()]
     assert {path: listed.count(path) for path in paths} == paths
     assert [run.root for run in elsewhere.summaries()] == [""]
-    assert here.summary(journals[0].run_id).root == str(HERE)
+    assert here.summary(journals[0].run_id).root == str(tmp_path)
     for journal in (journals[0], journals[2]):
         with pytest.raises(KeyError):
             elsewhere.summary(journal.run_id)
+
+
+def test_the_runs_of_a_folder_that_was_moved_are_in_the_list_of_all(tmp_path: Path) -> None:
+    folder, moved = tmp_path / "project", tmp_path / "archive"
+    folder.mkdir()
+    journals = [_begun(_history(tmp_path, folder), stop=stop) for stop in ("answered", None)]
+    for journal in journals:
+        journal.release()
+    there, other = _history(tmp_path, moved), _history(tmp_path, ELSEWHERE)
+    assert there.summaries() == other.summaries() == []
+    folder.rename(moved)
+    ids = sorted((journal.run_id for journal in journals), reverse=True)
+    for history in (there, other):
+        assert [run.run_id for run in history.summaries()] == ids
+        assert history.summaries(NOTEBOOK) == history.memories(NOTEBOOK) == []
+        assert history.close_cut_off() == []
+    assert sorted(map(str, _stops(there))) == ["None", "answered"]
 
 
 @contextmanager
@@ -167,6 +191,47 @@ def test_a_damaged_journal_keeps_no_other_run_from_its_end(
     caplog.clear()
     assert history.close_cut_off() == []
     assert not caplog.text
+
+
+def test_a_journal_that_can_not_be_opened_keeps_no_other_run_from_its_end(
+    history: RunHistory, caplog: pytest.LogCaptureFixture
+) -> None:
+    whole, unreadable = _begun(history), _begun(history)
+    for journal in (whole, unreadable):
+        journal.release()
+    (unreadable.folder / "journal.jsonl").mkdir()
+    assert [run.run_id for run in history.close_cut_off()] == [whole.run_id]
+    assert f"run {unreadable.run_id} was cut off, and can't be ended now" in caplog.text
+
+
+def test_what_another_server_has_added_since_is_counted_before_an_undo(tmp_path: Path) -> None:
+    here, there = _history(tmp_path), _history(tmp_path)
+    journal = _begun(here)
+    journal.operate(InsertCell("a", "code", "x = 1"))
+    journal.release()
+    followed = there.journal(journal.run_id)
+    heard: list[RunMessage] = []
+    followed.listen(heard.append)
+    undo(here.journal(journal.run_id))
+    undo(followed)
+    assert [message.seq for message in followed.messages()] == [1, 2, 3, 4]
+    assert heard == list(followed.messages(after=1))
+    assert isinstance(heard[0], Operated)
+    assert heard[0].operation == DeleteCell("a", if_source="x = 1")
+    assert journal.hold()
+    with pytest.raises(NotebookError, match="another JupyterLab server"):
+        undo(followed)
+    assert not here.journal(journal.run_id).hold()
+    assert followed.last == 4
+    journal.release()
+
+
+def test_a_journal_that_is_held_stays_held(history: RunHistory) -> None:
+    journal = _begun(history)
+    assert journal.hold()
+    assert history.is_active(journal.run_id)
+    journal.release()
+    assert not history.is_active(journal.run_id)
 
 
 def test_a_damaged_run_is_followed_by_no_notebook(history: RunHistory) -> None:

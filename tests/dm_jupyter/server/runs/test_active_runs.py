@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from dm_jupyter.config import ModelChoice
 from dm_jupyter.server.background import Tasks
 from dm_jupyter.server.history.run_history import Redaction, RunHistory
 from dm_jupyter.server.models.model_pool import ModelPool
+from dm_jupyter.server.notebooks.live_notebook import LiveNotebook
 from dm_jupyter.server.notebooks.open_notebooks import OpenNotebooks, Tab
 from dm_jupyter.server.protocol import Ask, Attach, Attached, RunClosed, RunOpened, ServerMessage
 from dm_jupyter.server.runs.active_runs import ActiveRuns
@@ -80,3 +82,23 @@ async def test_a_run_that_can_not_be_kept_is_over_for_every_tab(
     later: list[ServerMessage] = []
     open_notebooks.attach(Attach(NOTEBOOK, "later"), Tab("later", later.append))
     assert [type(message) for message in later] == [Attached]
+
+
+async def test_a_run_whose_end_fails_ends_for_every_tab(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def close(_: LiveNotebook) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(LiveNotebook, "close", close)
+    history = RunHistory(tmp_path / "runs", tmp_path, Redaction((), ()))
+    open_notebooks = OpenNotebooks(SimpleNamespace(root_dir=str(tmp_path)), reconnect_grace_s=0.01)
+    runs = _runs(tmp_path, history, open_notebooks)
+    heard: list[ServerMessage] = []
+    open_notebooks.attach(Attach(NOTEBOOK, "tab"), Tab("tab", heard.append))
+    run = await runs.ask(Ask("r", NOTEBOOK, "Why?"))
+    assert run.task is not None
+    await asyncio.wait([run.task])
+    assert run.task.exception() is None
+    assert isinstance(heard[-1], RunClosed)
+    assert heard[-1].stop == "fault"
