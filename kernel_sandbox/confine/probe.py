@@ -16,7 +16,10 @@ from kernel_sandbox.confine.spec import WRITABLE, ConfinementSpec
 __all__ = ["Probe", "layers_without_view", "probe"]
 
 _TIMEOUT_S = 20.0
-_HINT = "this system does not allow unprivileged namespaces (user.max_user_namespaces, AppArmor)"
+_HINT = (
+    "this system does not allow unprivileged namespaces "
+    "(user.max_user_namespaces, AppArmor, or the seccomp profile of a container)"
+)
 _TRY = """
 import json, sys
 from kernel_sandbox.confine.confine import confine_late, contained

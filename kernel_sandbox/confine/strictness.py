@@ -64,7 +64,8 @@ class Weakness:
 
 _NAMESPACES = (
     "Let users make namespaces: "
-    "sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns."
+    "sysctl user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns; "
+    "in a container, its seccomp profile."
 )
 _LINUX = f"Use Linux 5.13 or later. {_NAMESPACES}"
 _WEAKNESSES = (
