@@ -37,6 +37,7 @@ _WAYS_OUT = {
     404: " — check --model and --base-url",
     429: " — too many requests, and still after all retries; wait, or use another endpoint",
 }
+_IS_IT_RIGHT = "is --base-url right (it usually ends in /v1)?"
 _STREAM = "text/event-stream"
 _RESOURCES = ("/chat/completions", "/models")
 """What a request adds to an endpoint's address."""
@@ -206,10 +207,7 @@ class EndpointClient:
         kind = stream.response.headers.get("content-type", "").partition(";")[0]
         if answers.replies or kind in ("", _STREAM):
             raise StreamBrokenError(self._broken)
-        raise StreamBrokenError(
-            f"{self._where} sent {kind} instead of a stream; is --base-url right (it usually ends "
-            "in /v1)?"
-        )
+        raise StreamBrokenError(f"{self._where} sent {kind} instead of a stream; {_IS_IT_RIGHT}")
 
     async def _pieces(self, stream: Any, answers: AnswerStream) -> AsyncGenerator[str]:
         """Yield what each event adds to the first answer, and name the faults of the stream."""
@@ -294,8 +292,7 @@ class EndpointClient:
             if obstacle := _obstacle(error):
                 raise EndpointBlockedError(f"{where} can't be reached: {obstacle}") from error
             raise EndpointUnreachableError(
-                f"nothing answers for {where}; is the server running, and is --base-url right "
-                "(it usually ends in /v1)?"
+                f"nothing answers for {where}; is the server running, and {_IS_IT_RIGHT}"
             ) from error
 
 

@@ -24,6 +24,14 @@ import {
 import { FakeSocket, lastSocket } from './socket';
 
 /** A tracker with one notebook open, in a kernel that has an id. */
+/** What code in a kernel wants asked, of a file that leads out of the folder. */
+const WANTED: ServerMessage = {
+  kind: 'files_wanted',
+  notebook_path: PATH,
+  question: 'What is in it?',
+  files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
+};
+
 function trackerOf(panel: NotebookPanel): INotebookTracker {
   return {
     currentWidget: panel,
@@ -447,12 +455,7 @@ describe('Analyst', () => {
 
   it('asks what code in the kernel wants asked, and never unasked for its cells', async () => {
     analyst.choices.approval = 'auto';
-    receive({
-      kind: 'files_wanted',
-      notebook_path: PATH,
-      question: 'What is in it?',
-      files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
-    });
+    receive(WANTED);
     expect(sent('ask')).toEqual([]);
     expect(await analyst.askWanted(PATH)).toBe(true);
     expect(sent('ask')).toHaveLength(1);
@@ -468,12 +471,7 @@ describe('Analyst', () => {
 
   it('keeps what code wants asked, as it was agreed to, when the connection breaks', async () => {
     analyst.choices.approval = 'auto';
-    receive({
-      kind: 'files_wanted',
-      notebook_path: PATH,
-      question: 'What is in it?',
-      files: [{ name: 'secret.csv', leads_to: '/home/me/secret.csv' }]
-    });
+    receive(WANTED);
     const asking = analyst.askWanted(PATH);
     lastSocket().drop();
     expect(await asking).toBe(false);

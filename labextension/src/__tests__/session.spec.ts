@@ -91,6 +91,13 @@ describe('NotebookSession', () => {
     jest.restoreAllMocks();
   });
 
+  /** The connection breaks, is back at once, and the server answers. */
+  function reattached(...answer: Parameters<typeof attached>): void {
+    client.setConnected(false);
+    client.setConnected(true);
+    attached(...answer);
+  }
+
   function attached(
     isOwner: boolean,
     inFile: { [runId: string]: number } = {},
@@ -249,9 +256,7 @@ describe('NotebookSession', () => {
     send(WITH_OUTPUT.slice(0, 6));
     await pass(16);
     journal = WITH_OUTPUT;
-    client.setConnected(false);
-    client.setConnected(true);
-    attached(true, { [RUN]: 0 });
+    reattached(true, { [RUN]: 0 });
     send(WITH_OUTPUT.slice(6));
     await pass(32);
     expect(outputs()[0]).toMatchObject({ text: 'one\ntwo\n' });
@@ -368,13 +373,9 @@ describe('NotebookSession', () => {
     client.setConnected(true);
     attached(true);
     await pass(16);
-    client.setConnected(false);
-    client.setConnected(true);
-    attached(false);
+    reattached(false);
     await pass(16);
-    client.setConnected(false);
-    client.setConnected(true);
-    attached(true, { [RUN]: 4 });
+    reattached(true, { [RUN]: 4 });
     attached(true, { [RUN]: 4 });
     send(WITH_OUTPUT.slice(4));
     await pass(2000);
@@ -404,9 +405,7 @@ describe('NotebookSession', () => {
     send(TO_THE_CELL);
     await pass(16);
     for (let count = 0; count < 2; count += 1) {
-      client.setConnected(false);
-      client.setConnected(true);
-      attached(true);
+      reattached(true);
       await pass(60_000);
     }
     expect(replayed).toEqual([RUN]);
@@ -416,9 +415,7 @@ describe('NotebookSession', () => {
     attached(true);
     send(TO_THE_END);
     await pass(1100);
-    client.setConnected(false);
-    client.setConnected(true);
-    attached(true);
+    reattached(true);
     await pass(100);
     expect(replayed).toEqual([]);
   });
@@ -436,9 +433,7 @@ describe('NotebookSession', () => {
     await pass(100);
     expect(replayed).toEqual([RUN]);
     expect(ids()).toEqual([]);
-    client.setConnected(false);
-    client.setConnected(true);
-    attached(isOwner, {}, isShared);
+    reattached(isOwner, {}, isShared);
     await pass(100);
     expect(replayed).toEqual([RUN]);
   });

@@ -506,6 +506,27 @@ describe('PanelView', () => {
     return model;
   }
 
+  /** Sends a question that is not clear; returns what makes the server say so. */
+  async function askUnclearly(): Promise<() => Promise<void>> {
+    const unclear = {
+      word: 'sale',
+      sentence: '“@sale” names no file and no table here.',
+      is_unknown: true,
+      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
+    };
+    let answer = (_: IMeaning) => undefined as void;
+    Object.assign(analyst.rest, {
+      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
+    });
+    await show();
+    await type('Sum of @sale now');
+    await press('Enter');
+    return async () => {
+      answer({ files: [], variables: [], unclear: [unclear] });
+      await settle();
+    };
+  }
+
   /** The person turns to another notebook. */
   async function look(path: string): Promise<void> {
     analyst.currentPath = path;
@@ -910,23 +931,10 @@ describe('PanelView', () => {
   });
 
   it('asks back in the notebook of the question only', async () => {
-    const unclear = {
-      word: 'sale',
-      sentence: '“@sale” names no file and no table here.',
-      is_unknown: true,
-      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
-    };
-    let answer = (_: IMeaning) => undefined as void;
-    Object.assign(analyst.rest, {
-      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
-    });
-    await show();
-    await type('Sum of @sale now');
-    await press('Enter');
+    const answer = await askUnclearly();
     await look('work/other.ipynb');
     await type('Another question');
-    answer({ files: [], variables: [], unclear: [unclear] });
-    await settle();
+    await answer();
     none('dm-which-data');
     await look(PATH);
     await click('dm-candidate');
@@ -939,22 +947,9 @@ describe('PanelView', () => {
   });
 
   it('loses no question that is not clear where another one is written by then', async () => {
-    const unclear = {
-      word: 'sale',
-      sentence: '“@sale” names no file and no table here.',
-      is_unknown: true,
-      candidates: [{ kind: 'file', name: 'work/sales.csv' } as const]
-    };
-    let answer = (_: IMeaning) => undefined as void;
-    Object.assign(analyst.rest, {
-      meaning: () => new Promise<IMeaning>(resolve => (answer = resolve))
-    });
-    await show();
-    await type('Sum of @sale now');
-    await press('Enter');
+    const answer = await askUnclearly();
     await type('Another question');
-    answer({ files: [], variables: [], unclear: [unclear] });
-    await settle();
+    await answer();
     // The field does not hold what this would be about.
     none('dm-which-data');
     expect(analyst.drafts.get(PATH).text).toBe('Another question');

@@ -20,21 +20,16 @@ const JOINS = [
   '(?<=\\p{ExtPict}\\ufe0f?|\\p{EMod})\\u200d(?=\\p{ExtPict})'
 ].join('|');
 const JOINS_OR_INVISIBLE = new RegExp(`(${JOINS})|${INVISIBLE.source}`, 'gu');
-const LINES = ['\n', '\r', '\t'];
+const LINES: readonly string[] = ['\n', '\r', '\t'];
 
 /** A path in one line, with invisible signs by their numbers. */
 export function shownPath(path: string): string {
-  return path.replace(
-    JOINS_OR_INVISIBLE,
-    (sign, join?: string) => join ?? escaped(sign)
-  );
+  return shown(path, []);
 }
 
 /** Code in its lines, with invisible signs by their numbers. */
 export function shownCode(source: string): string {
-  return source.replace(JOINS_OR_INVISIBLE, (sign, join?: string) =>
-    LINES.includes(sign) ? sign : (join ?? escaped(sign))
-  );
+  return shown(source, LINES);
 }
 
 /** The numbers of the invisible signs in code, each once. */
@@ -43,6 +38,12 @@ export function invisibleIn(source: string): string[] {
     .filter(([sign, join]) => join === undefined && !LINES.includes(sign))
     .map(([sign]) => escaped(sign));
   return [...new Set(signs)];
+}
+
+function shown(text: string, kept: readonly string[]): string {
+  return text.replace(JOINS_OR_INVISIBLE, (sign, join?: string) =>
+    kept.includes(sign) ? sign : (join ?? escaped(sign))
+  );
 }
 
 function escaped(sign: string): string {
