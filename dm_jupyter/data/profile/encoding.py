@@ -6,11 +6,12 @@ Of the single-byte code pages (Windows, Macintosh, DOS), it picks the one that y
 from __future__ import annotations
 
 import codecs
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from charset_normalizer import from_bytes
+from chardetng_py import detect
 
 from dm_jupyter.data.profile.source import Source
 
@@ -25,42 +26,33 @@ _BOMS = (
 )
 _DETECTOR_BYTES = 64 * 1024
 _LISTED_LINES = 5
-# Code pages of files in the wild. The detector also offers DOS and Mac pages, which on a short text
-# score as well as the correct one.
-_PLAUSIBLE = frozenset(
-    [
-        "cp1250",
-        "cp1251",
-        "cp1252",
-        "cp1253",
-        "cp1254",
-        "cp1255",
-        "cp1256",
-        "cp1257",
-        "cp1258",
-        "cp874",
-        "cp932",
-        "cp949",
-        "shift_jis",
-        "euc_jp",
-        "euc_kr",
-        "gb18030",
-        "gbk",
-        "gb2312",
-        "big5",
-        "koi8_r",
-        "koi8_u",
-        "iso8859_2",
-        "iso8859_5",
-        "iso8859_7",
-        "tis_620",
-    ]
-)
+_WIDER = {"shift_jis": "cp932", "euc_kr": "cp949", "gbk": "gb18030", "big5": "big5hkscs"}
+"""Code pages of browsers and Windows that contain those of Python's name."""
 _WESTERN = "cp1252"
-_PAGES = (_WESTERN, "mac_roman", "cp850", "cp437")
+_HUNGARIAN = frozenset("áéíóöúüõûÁÉÍÓÖÚÜÕÛ")
+_UNITS = re.compile(r"\b([a-zA-Z]{1,2})[²³](?![^\W\d_])")
+_PAGES = (_WESTERN, "mac_roman", "cp850", "cp437", "cp852", "mac_latin2")
 """Code pages of Windows, old Macintosh programs and DOS; of equally good ones the first wins."""
-_FREQUENT = {**dict.fromkeys("äöüéß", 4), **dict.fromkeys("èàçáóíñãøåæÄÖÜÉÅÆØÇ", 3)}
+_FREQUENT = {
+    **dict.fromkeys("äöüéß", 4),
+    **dict.fromkeys("èàçáóíñãøåæÄÖÜÉÅÆØÇ", 3),
+    **dict.fromkeys("êôîëú", 2),
+}
 """How common a letter is in western languages; any other counts 1."""
+_ALPHABETS = tuple(
+    frozenset(letters + letters.upper())
+    for letters in (
+        "äöüßé",
+        "àâæçéèêëîïôœùûüÿ",
+        "áéíóúüñ",
+        "áâãàçéêíóôõúü",
+        "àçèéíïîìòóúùü",
+        "åäöæøéü",
+        "áéíóúýðþæö",
+        "ëïéèöüáó",
+    )
+)
+"""Letters of German, French, Spanish, Portuguese, Italian, Nordic, Icelandic and Dutch texts."""
 _LEAST_BAD, _MOST_BAD = 0.15, 0.05
 """Shares of signs that form no word: in the rejected reading, and in the accepted one."""
 _NAMED_WORDS = 3
@@ -209,26 +201,48 @@ def _nul_warning(count: int) -> tuple[str, ...]:
 
 
 def _legacy_codec(scan: _Scan) -> str:
-    """Return the code page: the detector's best plausible one, western ones by their bytes."""
-    western = "cp1252" if scan.has_c1 and _decodes(scan.suspects, "cp1252") else "latin-1"
-    matches = list(from_bytes(scan.suspects))
-    if any(
-        "cp1252" in {match.encoding, *match.could_be_from_charset}
-        # A tie, which a short text gives often, goes to the code page that is by far most common.
-        and (match.chaos, -match.coherence) <= (matches[0].chaos, -matches[0].coherence)
-        for match in matches
-    ):
-        return western
-    for match in matches:
-        if _same_as_western(scan.suspects, match.encoding, western):
-            return western
-        if match.encoding in _PLAUSIBLE:
-            return match.encoding
-    return western
+    """Return the code page that Firefox would choose, but for signs, œu and Hungarian.
+
+    Western pages are told apart by their bytes.
+    """
+    found = codecs.lookup(detect(scan.suspects)).name
+    codec = _WIDER.get(found, found)
+    western = scan.suspects.decode(_WESTERN, "replace")
+    if codec == _WESTERN and _is_hungarian(western):
+        return "cp1250"
+    if codec != _WESTERN and not _are_signs(western, scan.suspects.decode(codec, "replace")):
+        return codec
+    return _WESTERN if scan.has_c1 and _decodes(scan.suspects, _WESTERN) else "latin-1"
 
 
-def _same_as_western(sample: bytes, codec: str, western: str) -> bool:
-    return sample.decode(codec, "replace") == sample.decode(western, "replace")
+def _is_hungarian(western: str) -> bool:
+    """Return whether a text read as a western one has Hungarian's letters: õ and û stand for ő, ű.
+
+    No western language has them beside á, í, ó or ú, but for the Portuguese õe.
+    """
+    letters = {sign for sign in western if sign > "\x7f" and sign.isalpha()}
+    return (
+        letters <= _HUNGARIAN
+        and not letters.isdisjoint("áíóúÁÍÓÚ")
+        and re.search("[õÕ](?![eE])|[ûÛ]", western) is not None
+    )
+
+
+def _are_signs(western: str, other: str) -> bool:
+    """Return whether all letters of another page are signs in the western one, or the French œu.
+
+    Signs are those of prices and units, as in £12 or m². They touch no word.
+    """
+    if len(western) != len(other) or "\ufffd" in western:
+        return False
+    text = _UNITS.sub(lambda unit: " " * len(unit[0]), western)
+    framed = f" {text} "
+    return all(
+        sign == letter
+        or (sign in "œŒ" and after in "uU")
+        or not any(map(str.isalpha, before + sign + after))
+        for before, sign, after, letter in zip(framed, text, framed[2:], other, strict=False)
+    )
 
 
 def _decodes(sample: bytes, codec: str) -> bool:
@@ -283,20 +297,21 @@ def _other_page(sample: bytes, codec: str) -> OtherPage | None:
 def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
     """Return words to check if the bytes do not determine the code page, else none.
 
-    A western page is sure if most of its letters are common in its languages.
+    A western page is sure if most of its letters are common ones, and they are many or of one
+    language.
 
     Args:
         sample: lines with bytes beyond ASCII.
         codec: the code page assumed for the bytes.
     """
     reading = _read(sample, codec)
-    words = _words(reading.text)
-    high = sum(byte > 127 for byte in sample)
-    letters = sum(sign.isalpha() for word in words for sign in word if not sign.isascii())
+    letters = [sign for sign in reading.text if sign.isalpha() and sign > "\x7f" and sign != "µ"]
+    is_sure = sum(byte > 127 for byte in sample) >= _FEW_BYTES
     if codec in {_WESTERN, "latin-1"}:
-        usual = sum(_FREQUENT.get(sign, 1) for word in words for sign in word if sign > "\x7f")
-        return () if usual >= _USUAL * letters else words
-    return words if high < _FEW_BYTES else ()
+        is_one_language = any(alphabet.issuperset(letters) for alphabet in _ALPHABETS)
+        usual = sum(_FREQUENT.get(sign, 1) for sign in letters)
+        is_sure = (is_sure or is_one_language) and usual >= _USUAL * len(letters)
+    return () if is_sure else _words(reading.text)
 
 
 def _words(text: str) -> tuple[str, ...]:

@@ -125,7 +125,44 @@ def test_quotes_and_units_beyond_ascii_are_windows_ones(text: Text) -> None:
     assert frame["t"].tolist() == ["5 €", "“Wien”", "l’eau – 3 °C", "½ ± µm"]
 
 
-def test_letters_that_are_rare_in_western_languages_make_the_page_a_guess(text: Text) -> None:
+PAGES = {
+    "cp1250": ["Łódź", "Gdańsk", "Częstochowa", "Przemyśl", "Żory", "Białystok"],
+    "iso8859_2": ["Plzeň", "Děčín", "Třebíč", "Růžena", "Žatec", "Ústí"],
+    "cp1251": ["Москва", "Новосибирск", "Население", "Цена"],
+    "koi8_r": ["Казань", "Екатеринбург", "Город", "Область"],
+    "cp866": ["Товар", "Количество", "Продажи", "Регион"],
+    "cp1253": ["Αθήνα", "Θεσσαλονίκη", "Πληθυσμός", "Τιμή"],
+    "cp1254": ["İstanbul", "Şanlıurfa", "Diyarbakır", "Muğla", "Satış", "Müşteri"],
+    "cp1257": ["Šiauliai", "Panevėžys", "Kėdainiai", "Mažeikiai", "Jūratė", "Gyventojų"],
+    "cp932": ["東京都", "大阪府", "売上", "合計"],
+    "gb18030": ["北京", "上海", "销售额", "城市人口"],
+    "big5hkscs": ["臺北市", "高雄市", "銷售額", "人口總數"],
+    "cp949": ["서울특별시", "부산광역시", "매출", "합계"],
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_code_pages_of_other_languages_are_found(text: Text, page: str) -> None:
+    rows = PAGES[page]
+    frame, _ = text("id;name\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows)), page)
+    assert frame["name"].tolist() == rows
+
+
+def test_hungarian_is_told_from_western_languages_by_two_letters(text: Text) -> None:
+    rows = ["Győr", "Pécs", "Székesfehérvár", "Hódmezővásárhely", "Erzsébet", "Főváros"]
+    frame, _ = text("id;name\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows)), "cp1250")
+    assert frame["name"].tolist() == rows
+    portuguese = "id;nome\n1;Camões\n2;Mário\n3;Óbidos\n4;Simões\n"
+    assert text(portuguese, "cp1252")[0]["nome"].tolist() == ["Camões", "Mário", "Óbidos", "Simões"]
+
+
+@pytest.mark.parametrize("rows", [["£12", "£7", "£100"], ["50 m³", "7 km²", "3 m²"], ["¾", "½"]])
+def test_signs_of_prices_and_units_are_no_polish_letters(text: Text, rows: list[str]) -> None:
+    frame, _ = text("id;size\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows)), "cp1252")
+    assert frame["size"].tolist() in (rows, [12, 7, 100])
+
+
+def test_a_code_page_known_from_few_letters_is_a_guess(text: Text) -> None:
     _, profile = text("id;city\n1;Plzeň\n2;Jičín\n3;Žďár\n4;Třebíč\n", "cp1250")
     assert "is a guess" in said(profile)
 
