@@ -8,10 +8,10 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from chardetng_py import detect
+from chardetng_py import EncodingDetector
 
 from dm_jupyter.data.profile.source import Source
 
@@ -105,7 +105,7 @@ def detect_encoding(source: Source) -> TextEncoding:
     for bom, codec in _BOMS:
         if head.startswith(bom):
             argument = None if codec == "utf-8-sig" else codec
-            return _checked_bom(source, codec, argument)
+            return _checked(source, codec, argument)
     wide = _wide_without_bom(head)
     if wide:
         return TextEncoding(wide, wide)
@@ -122,11 +122,12 @@ def detect_encoding(source: Source) -> TextEncoding:
     if words := other.words if other else _unsure_words(scan.suspects, codec):
         shown = ", ".join(map(repr, words))
         warnings += (f"the encoding {codec} is a guess by the letters its bytes make: {shown}",)
-    return TextEncoding(codec, codec, warnings=warnings)
+    found = _checked(source, codec, codec)
+    return replace(found, warnings=warnings + found.warnings)
 
 
-def _checked_bom(source: Source, codec: str, argument: str | None) -> TextEncoding:
-    """Return the encoding a byte order mark claims; damaged text after it is replaced."""
+def _checked(source: Source, codec: str, argument: str | None) -> TextEncoding:
+    """Return an encoding; bytes that it does not have are replaced, with a warning."""
     decoder = codecs.getincrementaldecoder(codec)()
     try:
         for block in source.chunks():
@@ -205,7 +206,10 @@ def _legacy_codec(scan: _Scan) -> str:
 
     Western pages are told apart by their bytes.
     """
-    found = codecs.lookup(detect(scan.suspects)).name
+    detector = EncodingDetector()
+    # Not the last bytes: the sample may end within a letter.
+    detector.feed(scan.suspects, last=False)
+    found = codecs.lookup(detector.guess(tld=None, allow_utf8=False)).name
     codec = _WIDER.get(found, found)
     western = scan.suspects.decode(_WESTERN, "replace")
     if codec == _WESTERN and _is_hungarian(western):

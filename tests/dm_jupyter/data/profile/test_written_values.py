@@ -17,9 +17,11 @@ class Text:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._folder, self._monkeypatch = folder, monkeypatch
 
-    def __call__(self, content: str, encoding: str = "utf-8") -> tuple[pd.DataFrame, FileProfile]:
+    def __call__(
+        self, content: str, encoding: str = "utf-8", end: bytes = b""
+    ) -> tuple[pd.DataFrame, FileProfile]:
         path = self._folder / "x.csv"
-        path.write_bytes(content.encode(encoding))
+        path.write_bytes(content.encode(encoding) + end)
         profile = assert_load_code_agrees(path, self._monkeypatch)
         return loaded(self._folder, profile.tables[0], self._monkeypatch), profile
 
@@ -146,6 +148,22 @@ def test_code_pages_of_other_languages_are_found(text: Text, page: str) -> None:
     rows = PAGES[page]
     frame, _ = text("id;name\n" + "".join(f"{at};{row}\n" for at, row in enumerate(rows)), page)
     assert frame["name"].tolist() == rows
+
+
+@pytest.mark.parametrize("page", ["cp932", "gb18030", "cp1251", "cp1253"])
+def test_a_long_file_is_read_in_the_page_of_a_short_one(text: Text, page: str) -> None:
+    rows = PAGES[page] * 5000
+    frame, profile = text("name\n" + "".join(f"{row}\n" for row in rows), page)
+    assert frame["name"].tolist() == rows
+    assert "not valid" not in said(profile)
+
+
+@pytest.mark.parametrize(("page", "bad"), [("cp1252", b"\x81"), ("cp1251", b"\x98")])
+def test_one_byte_that_a_code_page_lacks_spoils_no_file(text: Text, page: str, bad: bytes) -> None:
+    rows = (["Москва", "Казань"] if page == "cp1251" else ["5 €", "Köln"]) * 9000
+    frame, profile = text("\n".join(["name", *rows, ""]), page, bad + b"x\n")
+    assert f"some bytes are not valid {page}" in said(profile)
+    assert frame["name"].tolist() == [*rows, "\ufffdx"]
 
 
 def test_hungarian_is_told_from_western_languages_by_two_letters(text: Text) -> None:
