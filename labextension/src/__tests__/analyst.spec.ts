@@ -542,6 +542,26 @@ describe('Analyst', () => {
     expect(analyst.model.run(RUN)?.state).toBe('failed');
   });
 
+  it('says once that the record of a run is damaged, and asks for it no more', async () => {
+    await reconnect();
+    receive(runOpened());
+    const body = JSON.stringify({ message: 'its journal is damaged: line 1' });
+    const response = new Response(body, { status: 410 });
+    const damaged = await ServerConnection.ResponseError.create(response);
+    const messages = jest.spyOn(analyst.rest, 'messages');
+    messages.mockRejectedValue(damaged);
+    for (let count = 0; count < 2; count += 1) {
+      await reconnect();
+      await new Promise(resolve => setTimeout(resolve, 20));
+    }
+    expect(messages).toHaveBeenCalledTimes(1);
+    expect(analyst.model.run(RUN)?.state).toBe('failed');
+    const notices = analyst.model.notebook(PATH).notices.map(one => one.text);
+    expect(notices).toEqual([
+      expect.stringMatching(/its journal is damaged: line 1.*Reload/)
+    ]);
+  });
+
   it('puts a question back that got lost with the connection', async () => {
     await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] });
     await reconnect();

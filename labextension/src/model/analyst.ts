@@ -62,7 +62,8 @@ export class Analyst implements IAnalyst {
       this._client,
       this.model,
       this.rest,
-      services.contents
+      services.contents,
+      _trans
     );
     this.queue = new QuestionQueue({
       model: this.model,
