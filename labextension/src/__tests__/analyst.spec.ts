@@ -72,6 +72,7 @@ function openPanel(context: FakeContext): NotebookPanel {
 describe('Analyst', () => {
   let analyst: Analyst;
   let context: FakeContext;
+  let file: FakeFile;
   let panel: NotebookPanel;
   let services: ServiceManager.IManager;
 
@@ -90,7 +91,7 @@ describe('Analyst', () => {
     window.sessionStorage.clear();
     Object.assign(performance, { mark: jest.fn() });
     jest.spyOn(console, 'warn').mockImplementation();
-    const file = new FakeFile();
+    file = new FakeFile();
     context = new FakeContext(file);
     Object.assign(context, {
       pathChanged: new Signal({}),
@@ -713,6 +714,24 @@ describe('Analyst', () => {
     });
     // Nor does it turn up in the next notebook of the old name.
     expect(analyst.drafts.get(PATH).text).toBe('');
+  });
+
+  it('keeps what waits for a notebook that is renamed while it is closed', () => {
+    const move = (from: string) =>
+      file.fileChanged.emit({
+        type: 'rename',
+        oldValue: { path: from },
+        newValue: { path: 'new.ipynb', type: 'notebook' }
+      });
+    analyst.drafts.change('closed.ipynb', { text: 'What is' });
+    analyst.queue.add('closed.ipynb', { text: 'How?' });
+    move('closed.ipynb');
+    expect(analyst.drafts.get('new.ipynb').text).toBe('What is');
+    expect(analyst.queue.get('new.ipynb').waiting).toHaveLength(1);
+    // An open one follows its document.
+    receive(runOpened());
+    move(PATH);
+    expect(analyst.model.notebook(PATH).runs).toHaveLength(1);
   });
 
   it('puts a refused question back under the notebook’s new name', async () => {

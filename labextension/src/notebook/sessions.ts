@@ -30,6 +30,7 @@ export class NotebookSessions {
   ) {
     _tracker.forEach(panel => this._add(panel));
     _tracker.widgetAdded.connect((_, panel) => this._add(panel));
+    _contents.fileChanged.connect(this._onFileChanged, this);
   }
 
   /** Emits the path of a notebook that was opened or renamed. */
@@ -86,6 +87,21 @@ export class NotebookSessions {
       why
     );
     this._model.notify(path, words);
+  }
+
+  /** What waits for a notebook that is not open goes with its file; an open one tells by itself. */
+  private _onFileChanged(
+    _: Contents.IManager,
+    { newValue, oldValue, type }: Contents.IChangedArgs
+  ): void {
+    if (type === 'rename' && newValue?.type === 'notebook') {
+      const [from, to] = [oldValue, newValue].map(file =>
+        this._contents.localPath(file?.path ?? '')
+      );
+      if (!this._at(from) && !this._at(to)) {
+        this._model.rename(from, to);
+      }
+    }
   }
 
   private _at(path: string): NotebookSession | undefined {
