@@ -48,8 +48,11 @@ class _RunServiceHandler(APIHandler):
 
 
 def _damaged(error: ValueError) -> web.HTTPError:
-    """Return the answer on a run whose journal can't be read; the error says where."""
-    return web.HTTPError(500, f"this run's journal is damaged: {error}")
+    """Return the answer on a run whose journal can't be read; the error says where.
+
+    The status is not that of a passing fault: a tab asks again after such a one.
+    """
+    return web.HTTPError(410, f"this run's journal is damaged: {error}")
 
 
 class StatusHandler(_RunServiceHandler):

@@ -177,8 +177,9 @@ class OpenNotebooks:
         self._lay.setdefault(path, self._lies(path))
         tab.seen = dict(message.seen)
         is_owner = open_notebook.enter(tab)
+        journals = self._whole_journals(path)
         tab.send(self._attached(path, is_owner))
-        for journal in self._journals(path):
+        for journal in journals:
             _send(tab, path, journal, after=tab.seen.get(journal.run_id, 0))
         return open_notebook
 
@@ -241,8 +242,7 @@ class OpenNotebooks:
         """
         if journal.run_id in self._followed:
             return self._followed[journal.run_id].journal
-        for _ in journal.messages():
-            pass
+        _check(journal)
         followed = self._followed[journal.run_id] = _Followed(path, journal)
         self._lay.setdefault(path, self._lies(path))
         journal.listen(lambda message: self.publish(followed.notebook_path, message))
@@ -251,7 +251,10 @@ class OpenNotebooks:
         return journal
 
     def drop(self, journal: Journal) -> None:
-        """Stop following a journal whose run was refused: no later tab gets it."""
+        """Stop following a journal that is damaged, or whose run was refused.
+
+        No later tab gets it.
+        """
         self._followed.pop(journal.run_id, None)
 
     async def _share(self, shared: SharedDocuments, followed: _Followed) -> None:
@@ -303,6 +306,16 @@ class OpenNotebooks:
             if followed.notebook_path == path
         ]
 
+    def _whole_journals(self, path: str) -> list[Journal]:
+        """Return a notebook's journals; one that was damaged is dropped, and stops no other run."""
+        for journal in self._journals(path):
+            try:
+                _check(journal)
+            except ValueError as error:
+                _log.warning("a run of %s is no longer followed: %s", path, error)
+                self.drop(journal)
+        return self._journals(path)
+
     async def _write_while_abandoned(self, open_notebook: OpenNotebook) -> None:
         await asyncio.sleep(self._reconnect_grace_s)
         while open_notebook.owner is None and self._journals(open_notebook.notebook_path):
@@ -316,7 +329,7 @@ class OpenNotebooks:
             if self.is_elsewhere(path):
                 _log.warning("%s is not written: a link replaced the notebook", path)
                 return
-            journals = self._journals(path)
+            journals = self._whole_journals(path)
             if not await write_file(self.contents, path, journals):
                 return
         in_file = {journal.run_id: journal.in_file for journal in journals}
@@ -328,6 +341,16 @@ class OpenNotebooks:
             journal = followed.journal
             if journal.is_closed and journal.in_file >= journal.last:
                 del self._followed[run_id]
+
+
+def _check(journal: Journal) -> None:
+    """Read a journal.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    for _ in journal.messages():
+        pass
 
 
 def _send(tab: Tab, path: str, journal: Journal, after: int) -> None:

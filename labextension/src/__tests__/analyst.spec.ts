@@ -72,28 +72,40 @@ function openPanel(context: FakeContext): NotebookPanel {
 describe('Analyst', () => {
   let analyst: Analyst;
   let context: FakeContext;
+  let file: FakeFile;
   let panel: NotebookPanel;
+  let services: ServiceManager.IManager;
+
+  function makeAnalyst(): Analyst {
+    const trans = nullTranslator.load('dm_jupyter');
+    return new Analyst(trackerOf(panel), services, trans);
+  }
+
+  /** The page is loaded again. */
+  function reload(): void {
+    analyst['_client'].dispose();
+    analyst = makeAnalyst();
+  }
 
   beforeEach(async () => {
     window.sessionStorage.clear();
     Object.assign(performance, { mark: jest.fn() });
     jest.spyOn(console, 'warn').mockImplementation();
-    const file = new FakeFile();
+    file = new FakeFile();
     context = new FakeContext(file);
     Object.assign(context, {
       pathChanged: new Signal({}),
       disposed: new Signal({})
     });
     panel = openPanel(context);
-    const services = {
+    services = {
       contents: file.contents,
       serverSettings: ServerConnection.makeSettings({
         WebSocket: FakeSocket as unknown as typeof WebSocket,
         fetch: async () => new Response('{"runs": []}', { status: 200 })
       })
     } as unknown as ServiceManager.IManager;
-    const trans = nullTranslator.load('dm_jupyter');
-    analyst = new Analyst(trackerOf(panel), services, trans);
+    analyst = makeAnalyst();
     await Promise.resolve();
     analyst.start();
     lastSocket().onopen?.();
@@ -386,6 +398,89 @@ describe('Analyst', () => {
     });
   });
 
+  it.each([PATH, 'new.ipynb'])(
+    'keeps a question over a reload that waits for its kernel, under the name %s',
+    name => {
+      Object.assign(panel.sessionContext, { ready: new Promise(() => {}) });
+      void analyst.ask(PATH, { text: 'How?', files: ['f.csv'], tries: 3 });
+      rename(name);
+      reload();
+      const { held, waiting } = analyst.queue.get(name);
+      expect(held).toBe('left');
+      expect(waiting.map(one => one.question)).toMatchObject([
+        { text: 'How?', files: ['f.csv'], tries: 3, cursor: 'b' }
+      ]);
+    }
+  );
+
+  it('keeps a waiting question over a reload once, before those that wait for it', () => {
+    Object.assign(panel.sessionContext, { ready: new Promise(() => {}) });
+    void analyst.ask(PATH, { text: 'How?' });
+    void analyst.ask(PATH, { text: 'And then?' });
+    for (let count = 0; count < 2; count += 1) {
+      reload();
+      const { waiting } = analyst.queue.get(PATH);
+      const texts = waiting.map(one => one.question.text);
+      expect(texts).toEqual(['How?', 'And then?']);
+    }
+  });
+
+  it.each(['kernel', 'link'] as const)(
+    'keeps a question over a reload while the person chooses: %s',
+    async reason => {
+      await analyst.ask(PATH, { text: 'How?' });
+      const ask = refuse(reason);
+      reload();
+      const texts = () =>
+        analyst.queue.get(PATH).waiting.map(one => one.question.text);
+      expect(texts()).toEqual(['How?']);
+      analyst.queue.takeBack(PATH, analyst.queue.get(PATH).waiting[0].id);
+      analyst.putBack(PATH, ask);
+      reload();
+      expect(texts()).toEqual([]);
+      expect(analyst.drafts.get(PATH).text).toBe('How?');
+    }
+  );
+
+  it.each(['', 'own', 'agreed'])(
+    'keeps nothing over a reload of a question that has left: %s',
+    async again => {
+      await analyst.ask(PATH, { text: 'How?' });
+      if (again === 'own') {
+        analyst.askAgain(refuse('kernel'), 'other.ipynb', 'own');
+      } else if (again) {
+        analyst.askAgreed(refuse('link'), []);
+      }
+      reload();
+      expect(analyst.queue.get(PATH).waiting).toEqual([]);
+      expect(analyst.queue.get('other.ipynb').waiting).toEqual([]);
+    }
+  );
+
+  it('keeps what is being written over a reload', () => {
+    const draft = { text: 'What is', files: ['f.csv'], variables: ['df'] };
+    analyst.drafts.change(PATH, draft);
+    analyst.drafts.keep(`${RUN} cell-1`, 'print(1)');
+    reload();
+    expect(analyst.drafts.get(PATH)).toEqual(draft);
+    expect(analyst.drafts.kept(`${RUN} cell-1`)).toBe('print(1)');
+    analyst.drafts.clear(PATH);
+    analyst.drafts.keep(`${RUN} cell-1`, null);
+    reload();
+    expect(analyst.drafts.get(PATH).text).toBe('');
+    expect(analyst.drafts.kept(`${RUN} cell-1`)).toBeNull();
+    expect(window.sessionStorage).toHaveLength(0);
+  });
+
+  it('keeps the edited text of a cell no longer than its run', () => {
+    receive(runOpened());
+    analyst.drafts.keep(`${RUN} cell-1`, 'print(1)');
+    analyst.drafts.keep('run-2 cell-1', 'print(2)');
+    receive(runClosed());
+    expect(analyst.drafts.kept(`${RUN} cell-1`)).toBeNull();
+    expect(analyst.drafts.kept('run-2 cell-1')).toBe('print(2)');
+  });
+
   it('asks nothing about a notebook that is not open', async () => {
     expect(await analyst.ask('other.ipynb', { text: 'How?' })).toBe(false);
   });
@@ -542,6 +637,26 @@ describe('Analyst', () => {
     expect(analyst.model.run(RUN)?.state).toBe('failed');
   });
 
+  it('says once that the record of a run is damaged, and asks for it no more', async () => {
+    await reconnect();
+    receive(runOpened());
+    const body = JSON.stringify({ message: 'its journal is damaged: line 1' });
+    const response = new Response(body, { status: 410 });
+    const damaged = await ServerConnection.ResponseError.create(response);
+    const messages = jest.spyOn(analyst.rest, 'messages');
+    messages.mockRejectedValue(damaged);
+    for (let count = 0; count < 2; count += 1) {
+      await reconnect();
+      await new Promise(resolve => setTimeout(resolve, 20));
+    }
+    expect(messages).toHaveBeenCalledTimes(1);
+    expect(analyst.model.run(RUN)?.state).toBe('failed');
+    const notices = analyst.model.notebook(PATH).notices.map(one => one.text);
+    expect(notices).toEqual([
+      expect.stringMatching(/its journal is damaged: line 1.*Reload/)
+    ]);
+  });
+
   it('puts a question back that got lost with the connection', async () => {
     await analyst.ask(PATH, { text: 'How?', files: ['f.csv'] });
     await reconnect();
@@ -599,6 +714,24 @@ describe('Analyst', () => {
     });
     // Nor does it turn up in the next notebook of the old name.
     expect(analyst.drafts.get(PATH).text).toBe('');
+  });
+
+  it('keeps what waits for a notebook that is renamed while it is closed', () => {
+    const move = (from: string) =>
+      file.fileChanged.emit({
+        type: 'rename',
+        oldValue: { path: from },
+        newValue: { path: 'new.ipynb', type: 'notebook' }
+      });
+    analyst.drafts.change('closed.ipynb', { text: 'What is' });
+    analyst.queue.add('closed.ipynb', { text: 'How?' });
+    move('closed.ipynb');
+    expect(analyst.drafts.get('new.ipynb').text).toBe('What is');
+    expect(analyst.queue.get('new.ipynb').waiting).toHaveLength(1);
+    // An open one follows its document.
+    receive(runOpened());
+    move(PATH);
+    expect(analyst.model.notebook(PATH).runs).toHaveLength(1);
   });
 
   it('puts a refused question back under the notebook’s new name', async () => {

@@ -14,7 +14,10 @@ export class FakeFile {
   renames = 0;
   cells: unknown[] = [];
 
+  readonly fileChanged = new Signal<this, Contents.IChangedArgs>(this);
   readonly contents = {
+    fileChanged: this.fileChanged,
+    localPath: (path: string) => path,
     get: async () => ({
       hash: `v${this.version}`,
       last_modified: '',

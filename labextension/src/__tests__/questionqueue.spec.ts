@@ -185,13 +185,22 @@ describe('QuestionQueue', () => {
 
   it('holds what waited when the page is loaded again', async () => {
     queue.add(PATH, { text: 'first', variables: ['df'], cursor: 'a' });
+    const { waiting } = queue.get(PATH);
+    // What the person makes of the question is kept by its id.
+    queue.edit(PATH, waiting[0].id);
     model = new AnalystModel();
     queue = makeQueue();
-    const { held, waiting } = queue.get(PATH);
-    expect(waiting.map(one => one.question)).toEqual([
-      { text: 'first', variables: ['df'], cursor: 'a' }
-    ]);
-    expect(held).toBe('left');
+    expect(queue.get(PATH)).toEqual({
+      waiting: [
+        {
+          id: waiting[0].id,
+          question: { text: 'first', variables: ['df'], cursor: 'a' }
+        }
+      ],
+      held: 'left',
+      edited: waiting[0].id
+    });
+    queue.endEdit(PATH, null);
     model.receive(runOpened());
     await end();
     expect(sent).toEqual([]);

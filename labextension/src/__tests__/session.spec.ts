@@ -411,6 +411,25 @@ describe('NotebookSession', () => {
     expect(replayed).toEqual([RUN]);
   });
 
+  it('saves as usual after a run of which nothing can be read, but over no other file unasked', async () => {
+    attached(true);
+    send(TO_THE_CELL);
+    await pass(16);
+    client.setConnected(false);
+    // The server has written what the document never gets.
+    file.version += 1;
+    client.setConnected(true);
+    attached(true);
+    await pass(100);
+    expect(context.saves).toBe(0);
+    send([runOpened({ run_id: 'run-2' }), runClosed({ run_id: 'run-2' })]);
+    await pass(2000);
+    // The document asks the person.
+    expect(context.conflicts).toBe(1);
+    expect(file.renames).toBe(0);
+    expect(context.saves).toBe(1);
+  });
+
   it('fetches nothing of a run that it saw end and saved', async () => {
     attached(true);
     send(TO_THE_END);

@@ -946,6 +946,15 @@ describe('PanelView', () => {
     );
   });
 
+  it('keeps a question over a reload while its names are looked up', async () => {
+    const kept = () => window.sessionStorage.getItem('waiting');
+    const answer = await askUnclearly();
+    expect(kept()).toContain('Sum of @sale now');
+    await answer();
+    // It is in the field again.
+    expect(kept()).toBeNull();
+  });
+
   it('loses no question that is not clear where another one is written by then', async () => {
     const answer = await askUnclearly();
     await type('Another question');
@@ -1823,6 +1832,18 @@ describe('PanelView', () => {
       await settle();
       expect(waiting()).toEqual(['better']);
       expect(document.activeElement).toBe(one('dm-composer'));
+    });
+
+    it('keeps the change of a question when the person turns to another one', async () => {
+      await queueUp('first');
+      await queueUp('second');
+      await click('dm-waiting-edit');
+      await rewrite('better');
+      await click('dm-waiting-edit');
+      expect((one('dm-waiting-input') as HTMLTextAreaElement).value).toBe(
+        'second'
+      );
+      expect(waiting()[0]).toBe('better');
     });
 
     it('sends nothing after a stopped run until the person says so', async () => {

@@ -21,8 +21,9 @@ import { ChannelClient } from '../channel/client';
 import { saveAlone } from '../notebook/disk';
 import { kernelSettled } from '../notebook/kernelstart';
 import { Drafts, questionOf } from './draft';
-import { LostQuestions } from './lostquestions';
+import { LostQuestions, refusalOf } from './lostquestions';
 import { AnalystModel } from './model';
+import { followed } from './pictures';
 import type {
   Approval,
   Decision,
@@ -34,6 +35,7 @@ import type {
 import { QuestionQueue } from './questionqueue';
 import { tellFilesEarly } from './readahead';
 import { askOrKeep } from './sending';
+import { TabMemory } from './tabmemory';
 import { AnalystRest } from '../channel/rest';
 import type { IStatus, IToldPart } from '../channel/rest';
 import { NotebookSessions } from '../notebook/sessions';
@@ -57,20 +59,26 @@ export class Analyst implements IAnalyst {
     this.rest = new AnalystRest(serverSettings);
     this._client = new ChannelClient(serverSettings);
     tellWithheld(this.choices, this._client);
+    // Servers of other folders may have had this address before.
+    const here = `${serverSettings.baseUrl}:${PageConfig.getOption('serverRoot')}`;
+    const storage = window.sessionStorage;
+    this.drafts = new Drafts(
+      new TabMemory(storage, `dm-jupyter:drafts:${here}`)
+    );
     this._sessions = new NotebookSessions(
       _tracker,
       this._client,
       this.model,
       this.rest,
-      services.contents
+      services.contents,
+      _trans
     );
     this.queue = new QuestionQueue({
       model: this.model,
       caughtUp: path => this._sessions.caughtUp(path),
       send: (path, question) => this._askNow(path, question),
-      storage: window.sessionStorage,
-      // Servers of other folders may have had this address before.
-      storageKey: `dm-jupyter:waiting:${serverSettings.baseUrl}:${PageConfig.getOption('serverRoot')}`
+      storage,
+      storageKey: `dm-jupyter:waiting:${here}`
     });
     this._client.received.connect(this._onMessage, this);
     this._client.connectionChanged.connect(this._onConnection, this);
@@ -91,7 +99,7 @@ export class Analyst implements IAnalyst {
   }
 
   readonly model = new AnalystModel();
-  readonly drafts = new Drafts();
+  readonly drafts: Drafts;
   readonly choices = new Choices();
   readonly queue: QuestionQueue;
   readonly rest: AnalystRest;
@@ -157,6 +165,7 @@ export class Analyst implements IAnalyst {
 
   /** Puts a question that was not sent where the person finds it; what they write stays. */
   putBack(path: string, ask: IAsk): void {
+    this.queue.dropAside(ask.request_id);
     if (this._putBack(path, ask)) {
       this.queue.hold(path, 'refused');
     }
@@ -233,9 +242,8 @@ export class Analyst implements IAnalyst {
 
   async preview(path: string): Promise<readonly IToldPart[]> {
     const panel = this.panel(path);
-    const { text, ...about } = this.drafts.get(path);
     return panel
-      ? this.rest.context(this._askFor(panel, path, { text, ...about }))
+      ? this.rest.context(this._askFor(panel, path, this.drafts.get(path)))
       : [];
   }
 
@@ -325,7 +333,10 @@ export class Analyst implements IAnalyst {
     const line = this._trans.__('Waiting for the notebook’s kernel…');
     this.model.preparing(ask, line, () => stopping.abort());
     // The server runs cells in the session that the notebook has by now, under its name by now.
-    await kernelSettled(panel, stopping.signal);
+    this._setAside(ask);
+    await kernelSettled(panel, stopping.signal).finally(() =>
+      this.queue.dropAside(ask.request_id)
+    );
     const asked = { ...ask, notebook_path: panel.context.localPath };
     if (!stopping.signal.aborted && !panel.isDisposed) {
       this.model.asked(asked);
@@ -348,6 +359,7 @@ export class Analyst implements IAnalyst {
     const own = this.choices.ownApproval(kernelOf(panel));
     const cursor = question.cursor ?? cursorOf(panel);
     const place = placeOf(panel, cursor);
+    const notebook = this.model.notebook(panel.context.localPath);
     return {
       kind: 'ask',
       request_id: UUID.uuid4(),
@@ -357,7 +369,7 @@ export class Analyst implements IAnalyst {
       variables: [...(question.variables ?? [])],
       after: anchors(
         panel.content,
-        this._followed(panel, cursor, place),
+        followed(notebook, place, id => this._cursors.get(id) === cursor),
         place
       ),
       ...asked,
@@ -370,23 +382,15 @@ export class Analyst implements IAnalyst {
     };
   }
 
-  /** The run below which the next one goes: the last one, unless the person has moved since. */
-  private _followed(
-    panel: NotebookPanel,
-    cursor: string,
-    place: number
-  ): string | null {
-    const { past, runs } = this.model.notebook(panel.context.localPath);
-    const last = runs[runs.length - 1];
-    if (!last) {
-      // Nobody has moved yet in a notebook whose first cell is active.
-      return place > 0 ? null : (past[0]?.run_id ?? null);
-    }
-    const isThere = this._cursors.get(last.requestId) === cursor;
-    return isThere ? last.runId : null;
+  /** What stands between the person's Enter and the server may take long, and no reload ends it. */
+  private _setAside(ask: IAsk): void {
+    const { notebook_path, request_id } = ask;
+    const question = questionOf(ask, this._cursors.get(request_id));
+    this.queue.setAside(request_id, notebook_path, question);
   }
 
   private _again(ask: IAsk): boolean {
+    this.queue.dropAside(ask.request_id);
     const again: IAsk = { ...ask, request_id: UUID.uuid4() };
     const cursor = this._cursors.get(ask.request_id);
     if (cursor !== undefined) {
@@ -427,6 +431,7 @@ export class Analyst implements IAnalyst {
       const choice = this._choices[message.reason];
       if (ask && choice) {
         this.model.settle(ask.notebook_path);
+        this._setAside(ask);
         choice.emit({ ask, refusal: message });
         return;
       }
@@ -439,6 +444,8 @@ export class Analyst implements IAnalyst {
       this.queue.hold(ask?.notebook_path ?? '', 'refused');
     } else if (message.kind === 'kernel_ended') {
       this.queue.hold(message.notebook_path, 'kernel');
+    } else if (message.kind === 'run_closed') {
+      this.drafts.dropKept(message.run_id);
     }
     this.model.receive(message);
     this._sessions.receive(message);
@@ -447,19 +454,8 @@ export class Analyst implements IAnalyst {
 
   /** As if it had been refused; if its run has come and gone meanwhile, that is among the past. */
   private _onLost(ask: IAsk): void {
-    const { notebook_path: path, question, request_id } = ask;
-    this._onMessage(this._client, {
-      kind: 'refused',
-      request_id,
-      reason: 'unknown',
-      message: this._trans.__(
-        'the connection broke while “%1” was on its way: send it again if no run answers it',
-        question
-      ),
-      files: [],
-      candidates: []
-    });
-    void this.refreshPast(path);
+    this._onMessage(this._client, refusalOf(ask, this._trans));
+    void this.refreshPast(ask.notebook_path);
   }
 
   private _onConnection(_: ChannelClient, isConnected: boolean): void {

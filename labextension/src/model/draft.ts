@@ -5,6 +5,7 @@ import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
 import type { IAsk } from '../protocol.gen';
+import type { TabMemory } from './tabmemory';
 import type { IQuestion } from './tokens';
 
 /** A question that is not sent yet. */
@@ -14,10 +15,24 @@ export interface IDraft {
   readonly variables: readonly string[];
 }
 
+/** All that is being written. */
+export interface IWritings {
+  readonly drafts: readonly (readonly [string, IDraft])[];
+  readonly kept: readonly (readonly [string, string])[];
+}
+
 const EMPTY: IDraft = { text: '', files: [], variables: [] };
 
-/** Keeps drafts, so that looking at another notebook loses none. */
+/** Keeps drafts, so that neither looking at another notebook nor a reload loses any. */
 export class Drafts {
+  /** @param _memory Where they outlast a reload of the page; nowhere without it. */
+  constructor(private readonly _memory?: TabMemory<IWritings>) {
+    _memory?.read(({ drafts, kept }) => {
+      this._drafts = new Map(drafts);
+      this._kept = new Map(kept);
+    });
+  }
+
   get changed(): ISignal<this, string> {
     return this._changed;
   }
@@ -28,6 +43,7 @@ export class Drafts {
 
   change(path: string, part: Partial<IDraft>): void {
     this._drafts.set(path, { ...this.get(path), ...part });
+    this._write();
     this._changed.emit(path);
   }
 
@@ -59,16 +75,21 @@ export class Drafts {
     if (draft) {
       this._drafts.delete(from);
       this._drafts.set(to, draft);
+      this._write();
       this._changed.emit(to);
     }
   }
 
   clear(path: string): void {
     this._drafts.delete(path);
+    this._write();
     this._changed.emit(path);
   }
 
-  /** The text that a cell or a question that waits is being given; `null` where it is left as is. */
+  /**
+   * The text that a cell or a question that waits is being given; `null` where it is left as is. The
+   * id of a cell is its run's and its own, with a space between.
+   */
   kept(id: string): string | null {
     return this._kept.get(id) ?? null;
   }
@@ -80,6 +101,22 @@ export class Drafts {
     } else {
       this._kept.set(id, text);
     }
+    this._write();
+  }
+
+  /** The run has ended: none of its cells waits any more. */
+  dropKept(runId: string): void {
+    for (const id of [...this._kept.keys()]) {
+      if (id.startsWith(`${runId} `)) {
+        this.keep(id, null);
+      }
+    }
+  }
+
+  private _write(): void {
+    const [drafts, kept] = [[...this._drafts], [...this._kept]];
+    const isEmpty = drafts.length + kept.length === 0;
+    this._memory?.write(isEmpty ? null : { drafts, kept });
   }
 
   private _drafts = new Map<string, IDraft>();

@@ -2,8 +2,25 @@
  * Questions that left on a connection that has gone since. A socket whose network is gone takes
  * messages as before, so only what comes after the next attaching tells whether they arrived.
  */
+import type { TranslationBundle } from '@jupyterlab/translation';
+
 import type { AnalystModel } from './model';
-import type { IAsk, ServerMessage } from '../protocol.gen';
+import type { IAsk, IRefused, ServerMessage } from '../protocol.gen';
+
+/** Returns what tells of a lost question, as if it had been refused. */
+export function refusalOf(ask: IAsk, trans: TranslationBundle): IRefused {
+  return {
+    kind: 'refused',
+    request_id: ask.request_id,
+    reason: 'unknown',
+    message: trans.__(
+      'the connection broke while “%1” was on its way: send it again if no run answers it',
+      ask.question
+    ),
+    files: [],
+    candidates: []
+  };
+}
 
 /** Follows sent questions over a break, and tells of those that no run came of. */
 export class LostQuestions {

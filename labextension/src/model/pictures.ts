@@ -227,3 +227,21 @@ export function waits(step: IStepPicture): boolean {
 export function waitingStep(run: IRunPicture): IStepPicture | null {
   return run.steps.find(waits) ?? null;
 }
+
+/**
+ * Returns the run below which the next one goes: the last one, unless the person has moved since.
+ *
+ * @param isThere Whether the person is where they asked the question of a request.
+ */
+export function followed(
+  { past, runs }: INotebookPicture,
+  place: number,
+  isThere: (requestId: string) => boolean
+): string | null {
+  const last = runs[runs.length - 1];
+  if (!last) {
+    // Nobody has moved yet in a notebook whose first cell is active.
+    return place > 0 ? null : (past[0]?.run_id ?? null);
+  }
+  return isThere(last.requestId) ? last.runId : null;
+}

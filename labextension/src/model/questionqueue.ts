@@ -9,6 +9,7 @@ import { Signal } from '@lumino/signaling';
 import type { AnalystModel } from './model';
 import { runningRun } from './pictures';
 import type { IRunPicture } from './pictures';
+import { TabMemory } from './tabmemory';
 import type { IQuestion } from './tokens';
 
 /** Why questions wait until the person sends them. */
@@ -36,17 +37,22 @@ export interface IQueueOptions {
   readonly caughtUp: (path: string) => Promise<void>;
   /** Sends a question now; returns whether it left. */
   readonly send: (path: string, question: IQuestion) => Promise<boolean>;
-  /** Where the questions outlast a reload of the page; it begins with this name. */
+  /** Where the questions outlast a reload of the page, and under which name. */
   readonly storage: Storage;
   readonly storageKey: string;
 }
+
+/** A notebook's path, and what waits in it. */
+type KeptQueue = readonly [string, IQueuePicture];
 
 const EMPTY: IQueuePicture = { waiting: [], held: null, edited: null };
 
 /** Keeps the waiting questions of each notebook, and sends them in their turn. */
 export class QuestionQueue {
   constructor(private readonly _options: IQueueOptions) {
-    this._restore();
+    const { storage, storageKey } = _options;
+    this._memory = new TabMemory(storage, storageKey);
+    this._memory.read(kept => this._restore(kept));
     _options.model.changed.connect((_, path) => this._follow(path));
     _options.model.renamed.connect((_, { from, to }) => this._rename(from, to));
   }
@@ -80,6 +86,18 @@ export class QuestionQueue {
     const first = { id: UUID.uuid4(), question };
     this._update(path, { waiting: [first, ...waiting] });
     this.hold(path, why);
+  }
+
+  /** A question is on its way, and waits for something else than a run: a reload puts it first. */
+  setAside(id: string, path: string, question: IQuestion): void {
+    this._aside.set(id, { path, question });
+    this._keep();
+  }
+
+  /** The question has left, or is kept elsewhere. */
+  dropAside(id: string): void {
+    this._aside.delete(id);
+    this._keep();
   }
 
   /** Takes a question out; returns it, or `null` where it was sent meanwhile. */
@@ -198,6 +216,11 @@ export class QuestionQueue {
       this._queues.delete(from);
       this._update(to, queue);
     }
+    for (const [id, { path, question }] of this._aside) {
+      if (path === from) {
+        this.setAside(id, to, question);
+      }
+    }
     const running = this._running.get(from);
     if (running !== undefined) {
       this._running.delete(from);
@@ -221,40 +244,30 @@ export class QuestionQueue {
   }
 
   private _keep(): void {
-    const { storage, storageKey } = this._options;
-    const kept = [...this._queues].map(([path, { waiting }]) => [
-      path,
-      waiting.map(({ question }) => question)
-    ]);
-    try {
-      if (kept.length === 0) {
-        storage.removeItem(storageKey);
-      } else {
-        storage.setItem(storageKey, JSON.stringify(kept));
-      }
-    } catch (error) {
-      console.warn('The waiting questions would not outlast a reload', error);
-    }
+    const aside = [...this._aside].map(
+      ([id, { path, question }]): KeptQueue => [
+        path,
+        { ...EMPTY, waiting: [{ id, question }] }
+      ]
+    );
+    const kept = [...aside, ...this._queues];
+    this._memory.write(kept.length > 0 ? kept : null);
   }
 
   /** Nothing that was left behind is sent by itself. */
-  private _restore(): void {
-    const { storage, storageKey } = this._options;
-    try {
-      const text = storage.getItem(storageKey) ?? '[]';
-      const kept = JSON.parse(text) as [string, IQuestion[]][];
-      for (const [path, questions] of kept) {
-        const waiting = questions.map(question => ({
-          id: UUID.uuid4(),
-          question
-        }));
-        this._queues.set(path, { waiting, held: 'left', edited: null });
-      }
-    } catch (error) {
-      console.warn('The waiting questions could not be read', error);
+  private _restore(kept: readonly KeptQueue[]): void {
+    for (const [path, { edited, waiting }] of kept) {
+      const all = [...this.get(path).waiting, ...waiting];
+      this._queues.set(path, { waiting: all, held: 'left', edited });
     }
   }
 
+  private readonly _memory: TabMemory<readonly KeptQueue[]>;
+  /** What `setAside` got, by its id. */
+  private readonly _aside = new Map<
+    string,
+    { readonly path: string; readonly question: IQuestion }
+  >();
   private readonly _queues = new Map<string, IQueuePicture>();
   /** The run that works in a notebook, by the notebook's path. */
   private readonly _running = new Map<string, string>();

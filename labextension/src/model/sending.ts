@@ -4,6 +4,7 @@
  */
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { PathExt } from '@jupyterlab/coreutils';
+import { UUID } from '@lumino/coreutils';
 
 import type { IDraft } from './draft';
 import type { IDataCandidate } from '../protocol.gen';
@@ -40,7 +41,9 @@ export async function sendDraft(
   withoutData = false
 ): Promise<IUnclear | null> {
   const { analyst, path } = place;
+  const id = UUID.uuid4();
   let target = path;
+  analyst.queue.setAside(id, path, draft);
   analyst.drafts.clear(path);
   try {
     // While a run works its kernel can't say what it holds; the server looks names up later.
@@ -55,6 +58,7 @@ export async function sendDraft(
     target = path || (await newNotebook(place, meant));
     const { files, text, variables } = meant;
     const question = { text: text.trim(), files, variables };
+    analyst.queue.dropAside(id);
     const isSent = await analyst.ask(
       target,
       withoutData ? { ...question, withoutData } : question
@@ -66,6 +70,8 @@ export async function sendDraft(
     keep(analyst, target, draft);
     analyst.model.settle(target);
     analyst.model.notify(target, (error as Error).message ?? String(error));
+  } finally {
+    analyst.queue.dropAside(id);
   }
   return null;
 }

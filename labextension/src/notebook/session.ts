@@ -42,7 +42,7 @@ export interface ISessionOptions {
     'clientId' | 'connectionChanged' | 'isConnected' | 'send'
   >;
   readonly contents: Contents.IManager;
-  /** Fetches all messages of a run; none where the run is not kept any more. */
+  /** Fetches all messages of a run; none where the run is not kept any more, or can't be read. */
   readonly replay: (runId: string) => Promise<readonly RunMessage[]>;
   readonly schedule?: Schedule;
 }
@@ -311,6 +311,20 @@ export class NotebookSession implements IDisposable {
     }
   }
 
+  private _expect(reached: IPositions): void {
+    if (!this._reconciler.isPending) {
+      // Another tab may have written meanwhile.
+      return;
+    }
+    if (Object.values(reached).includes(0)) {
+      // The file may hold what nobody has any more: the document asks before it goes over that.
+      this._reconciler.end();
+      this._saver.retry();
+    } else {
+      this._reconciler.expect(reached);
+    }
+  }
+
   /** The runs of which this tab has messages that the file is not known to hold. */
   private _unsaved(): string[] {
     return [...this._received]
@@ -387,12 +401,7 @@ export class NotebookSession implements IDisposable {
   private readonly _saver: QuietSaver;
   private readonly _missed = new MissedRuns(
     (runId, inFile) => this._fetchRun(runId, inFile),
-    reached => {
-      // Another tab may have written meanwhile.
-      if (this._reconciler.isPending) {
-        this._reconciler.expect(reached);
-      }
-    }
+    reached => this._expect(reached)
   );
   /** The paths by which the server may know the notebook: it has answered under the first. */
   private _names = new Set<string>();

@@ -3,6 +3,7 @@
  */
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { Contents, ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ISignal } from '@lumino/signaling';
 import { Signal } from '@lumino/signaling';
 
@@ -13,6 +14,10 @@ import type { RunMessage, ServerMessage } from '../protocol.gen';
 import type { AnalystRest } from '../channel/rest';
 import { NotebookSession } from './session';
 
+/** The server's answers on a run that it can't give, however often it is asked. */
+const DAMAGED = 410;
+const FINAL = [404, DAMAGED];
+
 /** Keeps one session for each open document and hands it its messages. */
 export class NotebookSessions {
   constructor(
@@ -20,10 +25,12 @@ export class NotebookSessions {
     private readonly _client: ChannelClient,
     private readonly _model: AnalystModel,
     private readonly _rest: AnalystRest,
-    private readonly _contents: Contents.IManager
+    private readonly _contents: Contents.IManager,
+    private readonly _trans: TranslationBundle
   ) {
     _tracker.forEach(panel => this._add(panel));
     _tracker.widgetAdded.connect((_, panel) => this._add(panel));
+    _contents.fileChanged.connect(this._onFileChanged, this);
   }
 
   /** Emits the path of a notebook that was opened or renamed. */
@@ -59,12 +66,41 @@ export class NotebookSessions {
       messages.forEach(message => this._model.receive(message));
       return messages;
     } catch (error) {
-      const { response } = error as Partial<ServerConnection.ResponseError>;
-      if (response?.status !== 404) {
+      const { message, response } = error as ServerConnection.ResponseError;
+      const status = response?.status ?? 0;
+      if (!FINAL.includes(status)) {
         throw error;
+      }
+      if (status === DAMAGED) {
+        this._tellDamaged(runId, message);
       }
       this._model.lose(runId);
       return [];
+    }
+  }
+
+  private _tellDamaged(runId: string, why: string): void {
+    const path = this._model.pathOf(runId) ?? '';
+    const words = this._trans.__(
+      '“%1”: %2. What this page missed of that run can’t be shown here. If cells of it are missing in the notebook, “Reload Notebook from Disk” in the menu “File” shows those that its file has.',
+      this._model.run(runId)?.question ?? runId,
+      why
+    );
+    this._model.notify(path, words);
+  }
+
+  /** What waits for a notebook that is not open goes with its file; an open one tells by itself. */
+  private _onFileChanged(
+    _: Contents.IManager,
+    { newValue, oldValue, type }: Contents.IChangedArgs
+  ): void {
+    if (type === 'rename' && newValue?.type === 'notebook') {
+      const [from, to] = [oldValue, newValue].map(file =>
+        this._contents.localPath(file?.path ?? '')
+      );
+      if (!this._at(from) && !this._at(to)) {
+        this._model.rename(from, to);
+      }
     }
   }
 

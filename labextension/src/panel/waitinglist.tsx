@@ -86,19 +86,29 @@ interface IEntryProps {
 function Question(props: IEntryProps): ReactElement {
   const { analyst, trans } = usePanel();
   const { onLeft, path, waiting } = props;
-  const { queue } = analyst;
+  const { drafts, queue } = analyst;
   const { files = [], text, variables = [] } = waiting.question;
   const about = files
     .map(file => PathExt.basename(file))
     .filter(name => !text.includes(name))
     .join(', ');
+  const edit = () => {
+    const { edited } = queue.get(path);
+    if (edited !== null) {
+      // As if the person had clicked “Done” there.
+      const words = drafts.kept(edited)?.trim() ?? null;
+      drafts.keep(edited, null);
+      queue.endEdit(path, words);
+    }
+    queue.edit(path, waiting.id);
+  };
   const takeBack = () => {
     const question = queue.takeBack(path, waiting.id);
-    if (question && analyst.drafts.get(path).text) {
+    if (question && drafts.get(path).text) {
       // The field is taken: what was written can be copied from here.
       analyst.model.notify(path, trans.__('“%1” was taken back.', text));
     } else if (question) {
-      analyst.drafts.change(path, { text, files, variables });
+      drafts.change(path, { text, files, variables });
     }
     onLeft();
   };
@@ -114,7 +124,7 @@ function Question(props: IEntryProps): ReactElement {
         data-testid="dm-waiting-edit"
         aria-label={trans.__('Change “%1”', text)}
         title={trans.__('Change the question')}
-        onClick={() => queue.edit(path, waiting.id)}
+        onClick={edit}
       >
         <editIcon.react tag="span" />
       </button>

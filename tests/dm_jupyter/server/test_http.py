@@ -157,6 +157,7 @@ async def test_a_damaged_run_is_named_and_stops_no_other(server: JupyterServer) 
         with pytest.raises(urllib.error.HTTPError) as refusal:
             server.get(path)
         with refusal.value as answer:
+            assert answer.code == 410  # the panel does not ask again
             assert said in json.loads(answer.read())["message"]
     async with asyncio.timeout(PATIENCE_S), Panel(server) as panel:
         for _ in range(2):

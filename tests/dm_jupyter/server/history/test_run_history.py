@@ -247,3 +247,20 @@ def test_a_damaged_run_is_followed_by_no_notebook(history: RunHistory) -> None:
     assert [type(message) for message in heard] == [Attached, Operated]
     damaged.release()
     whole.release()
+
+
+def test_a_run_that_is_damaged_later_is_followed_no_longer(history: RunHistory) -> None:
+    damaged, whole = _begun(history), _begun(history)
+    open_notebooks = OpenNotebooks(SimpleNamespace(root_dir=str(HERE)), reconnect_grace_s=1.0)
+    for journal in (damaged, whole):
+        journal.operate(InsertCell("a", "code", "x = 1"))
+        open_notebooks.follow(NOTEBOOK, journal)
+    _damage(damaged)
+    heard: list[ServerMessage] = []
+    open_notebooks.attach(Attach(NOTEBOOK, "tab"), Tab("tab", heard.append))
+    attached, *operated = heard
+    assert isinstance(attached, Attached)
+    assert list(attached.in_file) == [whole.run_id]
+    assert [type(message) for message in operated] == [Operated]
+    damaged.release()
+    whole.release()
