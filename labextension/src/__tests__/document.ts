@@ -48,6 +48,8 @@ export class FakeContext {
   readonly canSave = true;
   lastModifiedCheckMargin = 500;
   saves = 0;
+  /** How many saves fail from now on. */
+  failures = 0;
   conflicts = 0;
   reverts = 0;
 
@@ -58,6 +60,11 @@ export class FakeContext {
   async save(): Promise<void> {
     this.saveState.emit('started');
     await Promise.resolve();
+    if (this.failures > 0) {
+      this.failures -= 1;
+      this.saveState.emit('failed');
+      throw new Error('Bad gateway');
+    }
     if (this._known !== null && this._known !== this._file.version) {
       this.conflicts += 1;
     }

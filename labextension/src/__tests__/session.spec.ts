@@ -224,6 +224,20 @@ describe('NotebookSession', () => {
     expect(context.saves).toBe(0);
   });
 
+  it('saves after a break what could not be saved before it, and asks for no second dialog', async () => {
+    attached(true);
+    context.failures = 2;
+    send(WITH_OUTPUT);
+    await pass(20_000);
+    expect(context.failures).toBe(1);
+    client.setConnected(false);
+    context.failures = 0;
+    client.setConnected(true);
+    attached(true);
+    await pass(2000);
+    expect(context.saves).toBe(1);
+  });
+
   it('skips what the file held when the document was loaded', async () => {
     attached(true, { [RUN]: 6 });
     send(WITH_OUTPUT);

@@ -87,8 +87,9 @@ export class QuietSaver implements IDisposable {
     try {
       await saveAlone(this._context);
     } catch (error) {
-      // The document has told the person already.
+      // The document has told the person already: the next try is that of `retry`.
       console.warn('The notebook could not be saved', error);
+      this._isWanted = true;
     }
   }
 
