@@ -93,8 +93,9 @@ class UserFolder:
         if size_bytes is None:
             _, size_bytes, _, _, mode = self.written.get(place, GONE)
             size_bytes *= stat.S_ISREG(mode)
-        self._used_bytes += size_bytes - self._sizes.get(place, 0)
-        self._sizes[place] = size_bytes
+        self._used_bytes += size_bytes - self._sizes.pop(place, 0)
+        if size_bytes:
+            self._sizes[place] = size_bytes
 
     def record(self, place: PurePath) -> None:
         """Remember an entry as it is now, as one that was written."""

@@ -156,11 +156,10 @@ class FileGate:
         layer = self._layer
         if layer is None:
             return replace(result, files=await asyncio.to_thread(self._compared))
-        await asyncio.to_thread(layer.settle)
         denied: tuple[FileChange, ...] = ()
-        if waiting := layer.ask():
+        if waiting := await run_shielded(asyncio.to_thread(layer.ask)):
             allows = await self._is_allowed(cell_id, step, waiting)
-            decided = await asyncio.to_thread(layer.decide, allows=allows)
+            decided = await run_shielded(asyncio.to_thread(layer.decide, allows=allows))
             denied = () if allows else decided
         found = {change.path: change for change in layer.take_news()}
         files = tuple(
@@ -206,5 +205,4 @@ class FileGate:
         if layer is not None:
             layer.is_asked_about = False
             await run_shielded(asyncio.to_thread(layer.settle))
-            with contextlib.suppress(OSError):
-                await run_shielded(asyncio.to_thread(layer.decide, allows=False))
+            await run_shielded(asyncio.to_thread(layer.decide, allows=False))
