@@ -43,7 +43,6 @@ __all__ = [
     "show_through",
     "state_of",
     "target_of",
-    "unlisted",
     "written",
 ]
 
@@ -65,7 +64,6 @@ ASKED = (CODE, EXECUTABLE, LINK)
 
 MOST_ENTRIES = 5_000
 """A layer with more files and folders is looked at in part only."""
-UNLISTED = "among so many files, not every change is listed"
 _MAXIMUM_DEPTH = 60
 _PROTECTED_DEPTH, _PROTECTED_ENTRIES = 3, 5000
 """The search for protected paths: a kernel in an entire home should start without delay."""
@@ -158,11 +156,6 @@ def refused_folder(why: str) -> LayerEntry:
     """Return an entry for all that can't be looked at in the layer, and why."""
     change = FileChange(".", "changed", "refused", marks=(why,))
     return LayerEntry(_TOP, GONE, change, "other")
-
-
-def unlisted() -> FileChange:
-    """Return a change of the folder that stands for changes of too many files to name each."""
-    return FileChange(".", "changed", marks=(UNLISTED,))
 
 
 def show_through(folder: int, place: PurePath) -> None:

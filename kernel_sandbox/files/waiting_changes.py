@@ -15,7 +15,6 @@ import os
 import stat
 import threading
 from collections.abc import Iterable
-from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path, PurePath
 
@@ -27,7 +26,6 @@ from kernel_sandbox.files.layer_entries import (
     look,
     remove,
     state_of,
-    unlisted,
 )
 from kernel_sandbox.files.user_folder import UserFolder
 from kernel_sandbox.types import FileChange
@@ -35,8 +33,9 @@ from kernel_sandbox.types import FileChange
 __all__ = ["ChangeNews", "WaitingChanges"]
 
 MEANWHILE = "it was changed meanwhile"
+UNLISTED = FileChange(".", "changed", marks=("the earlier changes are too many to list",))
 MOST_NEWS = 2 * MOST_ENTRIES
-"""News that nobody takes; one look at a layer brings half as many."""
+"""Of news that nobody takes; one look at a layer brings half as many."""
 
 
 class WaitingChanges:
@@ -62,9 +61,13 @@ class WaitingChanges:
         return tuple(entry.change for entry, _ in self._entries.values())
 
     @property
-    def places(self) -> AbstractSet[PurePath]:
-        """The paths of the entries that wait."""
-        return self._entries.keys()
+    def writes(self) -> set[PurePath]:
+        """The paths of what waits to be there: all but removals."""
+        return {place for place, (entry, _) in self._entries.items() if entry.kind != "gone"}
+
+    def __contains__(self, place: PurePath) -> bool:
+        """Return whether an entry waits."""
+        return place in self._entries
 
     def ask(self) -> tuple[FileChange, ...]:
         """Return the changes that wait; they are to stay as they are until `decide` is called."""
@@ -180,7 +183,7 @@ class ChangeNews:
             self._changes.update((change.path, change) for change in changes)
             excess = len(self._changes) - MOST_NEWS
             if excess > 0:
-                about_all = self._changes.pop(".", unlisted())
+                about_all = self._changes.pop(".", UNLISTED)
                 kept = itertools.islice(self._changes.items(), excess, None)
                 self._changes = {".": about_all, **dict(kept)}
 

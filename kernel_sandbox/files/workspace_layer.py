@@ -99,6 +99,8 @@ class WorkspaceLayer:
         self._lock = threading.RLock()
         self._handled: dict[PurePath, Signature] = {}
         """Handled entries, as they then were in the layer."""
+        self._remembered = 0
+        """How many there were when those that had left the layer were last forgotten."""
         self.waiting = WaitingChanges(self.path / "held", self._below)
         """What waits for approval."""
         self._news = ChangeNews()
@@ -162,12 +164,16 @@ class WorkspaceLayer:
                 )
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
+            if upper >= 0:
+                self._forget_gone(upper)
 
     def _found(self, upper: int) -> list[LayerEntry]:
         """Return what is new or has changed in the layer; the rest of too much is one entry."""
         found: list[LayerEntry] = []
         written = self._below.written
-        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in written.values())
+        there = self.waiting.writes | {x for x, was in written.items() if was != GONE}
+        is_full, room = False, MOST_ENTRIES - len(there)
+        known = there | written.keys()
         every = new_entries(upper, self._below.descriptor, self._handled)
         with contextlib.closing(every) as entries:
             for number, entry in enumerate(entries):
@@ -176,16 +182,25 @@ class WorkspaceLayer:
                     break
                 if entry is None:
                     continue
-                room -= entry.kind != "gone" and entry.place not in written
-                if room < 0 and entry.place not in written:
+                room -= entry.kind != "gone" and entry.place not in known
+                if room < 0 and entry.place not in known:
                     is_full = True
                 else:
                     found.append(entry)
         return [*found, refused_folder(TOO_MANY)] if is_full else found
 
+    def _forget_gone(self, upper: int) -> None:
+        """Forget what has left the layer, once it is much: a kernel may make ever new names."""
+        known = self._handled.keys() | self._below.written.keys()
+        if len(known) > 2 * max(MOST_ENTRIES, self._remembered):
+            gone = {place for place in known if beneath.is_gone(upper, place)}
+            self._handled = {x: was for x, was in self._handled.items() if x not in gone}
+            self._below.forget_removed(gone)
+            self._remembered = len(self._handled)
+
     def _is_due(self, entry: LayerEntry, newest_ns: float) -> bool:
         """Return whether a file is complete, and nothing that comes after an open question."""
-        is_asked = self._needs_approval(entry.change) or entry.place in self.waiting.places
+        is_asked = self._needs_approval(entry.change) or entry.place in self.waiting
         if self.waiting.is_asking and is_asked:
             return False
         return entry.kind != "file" or entry.signature[3] <= newest_ns

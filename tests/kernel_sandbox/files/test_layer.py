@@ -685,6 +685,90 @@ def test_more_than_some_thousand_files_stay_out_and_are_one_entry(layer, folder,
     assert len(list((folder / "sub").glob("*.new"))) == 19
 
 
+def remembered(layer):
+    below = layer._below
+    return max(map(len, (layer._handled, below.written, below._sizes)))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_kernel_that_makes_ever_new_names_is_not_remembered_for_ever(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    (layer.upper / "kept.csv").write_text("x")
+    settled(layer)
+    for number in range(100):
+        names = [f"{number}-{x}.csv" for x in range(5)]
+        (layer.upper / f"polars-{number}").mkdir()
+        (layer.upper / f"polars-{number}" / "polars.py").write_text("x")
+        for name in names:
+            (layer.upper / name).write_text(name)
+        settled(layer)
+        shutil.rmtree(layer.upper / f"polars-{number}")
+        removal(layer.upper / f"polars-{number}")
+        for name in names:
+            (layer.upper / name).unlink()
+            removal(layer.upper / name)
+        settled(layer)
+        for mark in (f"polars-{number}", *names):
+            (layer.upper / mark).unlink()
+        assert remembered(layer) <= 60
+    assert names_of(folder) == ["book.ipynb", "kept.csv", "old.csv"]
+    (folder / "kept.csv").write_text("the person's")
+    layer.look_below()
+    assert names_of(layer.upper) == [], "what was passed on is still known"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_removed_file_that_the_person_makes_again_is_seen_however_much_came_between(
+    layer, folder, monkeypatch
+):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    removal(layer.upper / "old.csv")
+    settled(layer)
+    for number in range(100):
+        (layer.upper / "tool").symlink_to(f"/{number}")
+        removal(layer.upper / f"{number}")
+        settled(layer)
+        (layer.upper / f"{number}").unlink()
+        (layer.upper / "tool").unlink()
+    assert remembered(layer) <= 60
+    (folder / "old.csv").write_text("the person's")
+    layer.look_below()
+    assert names_of(layer.upper) == []
+    assert settled(layer) == {}
+    assert (folder / "old.csv").read_text() == "the person's"
+
+
+def test_no_more_than_some_thousand_new_files_wait(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    layer.is_gated = True
+    for number in range(10):
+        for x in range(5):
+            (layer.upper / f"{number}-{x}.py").write_text("x")
+        layer.settle()
+        for path in layer.upper.iterdir():
+            path.unlink()
+    assert len(layer.waiting.changes) == 20
+    (rest,) = (x for x in layer.take_news() if x.state == "refused")
+    assert (rest.path, rest.marks) == (".", (workspace_layer.TOO_MANY,))
+    assert {change.state for change in layer.decide(allows=True)} == {"written"}
+    assert len(names_of(folder)) == 22
+
+
+def test_news_that_nobody_takes_make_room_for_later_ones_and_say_so(monkeypatch):
+    monkeypatch.setattr(waiting_changes, "MOST_NEWS", 3)
+    news = waiting_changes.ChangeNews()
+    for number in range(9):
+        news.add([FileChange(f"{number}.csv", "made"), FileChange("same.csv", "changed")])
+    first, *others = news.take()
+    assert (first.path, first.marks) == (".", ("the earlier changes are too many to list",))
+    assert "8.csv" in [change.path for change in others]
+    assert len(others) <= 3
+    assert news.take() == ()
+
+
 def test_a_folder_that_moves_is_written_where_it_is(layer, folder):
     folder.rename(folder.with_name("moved"))
     (layer.upper / "new.csv").write_text("new")
