@@ -16,6 +16,7 @@ import pytest
 from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.notebooks.approvals import Approvals, FileGate
 from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.files import workspace, workspace_layer
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.attached import AttachedKernel
 from kernel_sandbox.types import MIB, CellResult, CellStatus
@@ -294,3 +295,44 @@ async def test_the_server_never_waits_for_a_layer_that_another_thread_compares(
     assert "nobody is asked" in result.message
     assert lock.threads, "the lock was never taken"
     assert threading.get_ident() not in lock.threads
+
+
+async def test_more_files_than_a_layer_passes_on_are_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_layer, "MOST_ENTRIES", 2)
+    (tmp_path / "work").mkdir()
+    layer = WorkspaceLayer(tmp_path / "work", tmp_path, MIB)
+    approvals = Approvals("auto", is_restricted=True)
+    gate = FileGate(cast("Journal", None), approvals, tmp_path / "work")
+    try:
+        await gate.begin(cast("AttachedKernel", SimpleNamespace(layer=layer)))
+        for name in "abc":
+            (layer.upper / name).touch()
+        result = await gate.end("c", 1, CellResult(CellStatus.OK))
+    finally:
+        await asyncio.to_thread(layer.remove)
+    assert len(list((tmp_path / "work").iterdir())) == 2
+    assert result.message == f"Not every change reached the folder: {workspace_layer.TOO_MANY}."
+
+
+async def test_more_files_than_are_compared_without_a_layer_are_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "MOST_FILES", 3)
+    for name in "ab":
+        (tmp_path / name).touch()
+    approvals = Approvals("auto", is_restricted=False)
+    gate = FileGate(cast("Journal", None), approvals, tmp_path)
+    kernel = cast("AttachedKernel", SimpleNamespace(layer=None))
+    await gate.begin(kernel)
+    (tmp_path / "a").unlink()
+    result = await gate.end("c", 1, CellResult(CellStatus.OK, message="It ran."))
+    assert [change.path for change in result.files] == ["a"]
+    assert result.message == "It ran."
+    await gate.begin(kernel)
+    for name in "cd":
+        (tmp_path / name).touch()
+    result = await gate.end("c", 1, CellResult(CellStatus.OK, message="It ran."))
+    assert result.files == ()
+    assert result.message == f"It ran. {workspace.TOO_MANY_TO_COMPARE}"
