@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
-__all__ = ["draft_of", "held", "made", "open_to_read", "opened", "parent_of", "replaced"]
+__all__ = ["draft_of", "held", "is_gone", "made", "open_to_read", "opened", "parent_of", "replaced"]
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -99,6 +99,23 @@ def parent_of(folder: int, place: PurePath, *, makes: bool = False) -> Iterator[
         yield here
     finally:
         os.close(here)
+
+
+def is_gone(folder: int, place: PurePath) -> bool:
+    """Return whether an entry is missing for sure; one that can't be looked at may be there.
+
+    Args:
+        folder: a descriptor of the folder that the path is relative to.
+        place: the path, of names alone.
+    """
+    try:
+        with parent_of(folder, place) as parent:
+            os.stat(place.name, dir_fd=parent, follow_symlinks=False)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    return False
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import itertools
 import os
 import stat
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import BinaryIO
@@ -93,8 +93,9 @@ class UserFolder:
         if size_bytes is None:
             _, size_bytes, _, _, mode = self.written.get(place, GONE)
             size_bytes *= stat.S_ISREG(mode)
-        self._used_bytes += size_bytes - self._sizes.get(place, 0)
-        self._sizes[place] = size_bytes
+        self._used_bytes += size_bytes - self._sizes.pop(place, 0)
+        if size_bytes:
+            self._sizes[place] = size_bytes
 
     def record(self, place: PurePath) -> None:
         """Remember an entry as it is now, as one that was written."""
@@ -104,6 +105,12 @@ class UserFolder:
     def _forget(self, place: PurePath) -> None:
         del self.written[place]
         self.count(place)
+
+    def forget_removed(self, places: Iterable[PurePath]) -> None:
+        """Forget removals: what the user puts in these places can be seen by itself."""
+        for place in places:
+            if self.written.get(place) == GONE:
+                self._forget(place)
 
     def write(self, entry: LayerEntry, upper: int, contents: int, name: PurePath) -> None:
         """Apply a change of the layer.

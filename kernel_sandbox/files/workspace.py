@@ -28,10 +28,21 @@ from kernel_sandbox.files.folders import PrivateFolder
 from kernel_sandbox.files.layer_entries import written
 from kernel_sandbox.types import FileChange
 
-__all__ = ["Workspace", "copy_files", "regular_files", "unfit_folder", "write_files"]
+__all__ = [
+    "TOO_MANY_TO_COMPARE",
+    "Workspace",
+    "comparable_files",
+    "compared",
+    "copy_files",
+    "regular_files",
+    "unfit_folder",
+    "write_files",
+]
 
-_MOST_FILES = 5_000
-"""With more files, changes are not reported one by one."""
+MOST_FILES = 5_000
+TOO_MANY_TO_COMPARE = (
+    f"What this cell did to files is not listed: the folder has {MOST_FILES:,} files or more."
+)
 _CHUNK_BYTES = 1024 * 1024
 
 
@@ -104,22 +115,14 @@ class Workspace:
         files = regular_files(self.path)
         return tuple(sorted(path for path, at in files.items() if self._before.get(path) != at))
 
-    def take_changes(self) -> tuple[FileChange, ...]:
-        """Return what happened to the files since the last call, sorted; no links.
+    def take_changes(self) -> tuple[FileChange, ...] | None:
+        """Return what happened to the files since the last call, as `compared` does.
 
         Raises:
             OSError: the folder can't be read.
         """
-        told, now = self._told, regular_files(self.path, "", _MOST_FILES)
-        self._told = now
-        if max(len(told), len(now)) >= _MOST_FILES:
-            return ()
-        changed = sorted(x for x in told.keys() | now.keys() if told.get(x) != now.get(x))
-        with beneath.held(self.path) as folder:
-            return tuple(
-                written(folder, path.relative_to(self.path), was_there=path in told)
-                for path in changed
-            )
+        told, self._told = self._told, comparable_files(self.path)
+        return compared(self.path, told, self._told)
 
     def forget_new_files(self) -> None:
         """Treat the current files as those of the start."""
@@ -198,6 +201,33 @@ def regular_files(root: Path, apart: str = "", most: int | None = None) -> dict[
                 elif entry.is_file(follow_symlinks=False):
                     found[Path(entry.path)] = entry.stat(follow_symlinks=False).st_mtime_ns
     return found
+
+
+def comparable_files(folder: Path) -> dict[Path, int]:
+    """Return what `compared` needs to know of the files of a folder."""
+    return regular_files(folder, most=MOST_FILES)
+
+
+def compared(
+    folder: Path, before: Mapping[Path, int], after: Mapping[Path, int]
+) -> tuple[FileChange, ...] | None:
+    """Return what happened to the files of a folder, sorted; no links. `None`: they are too many.
+
+    Args:
+        folder: the folder.
+        before: the return value of `comparable_files` then.
+        after: that of now.
+
+    Raises:
+        OSError: the folder can't be read.
+    """
+    if max(len(before), len(after)) >= MOST_FILES:
+        return None
+    changed = sorted(x for x in before.keys() | after.keys() if before.get(x) != after.get(x))
+    with beneath.held(folder) as root:
+        return tuple(
+            written(root, path.relative_to(folder), was_there=path in before) for path in changed
+        )
 
 
 async def copy_files(

@@ -21,7 +21,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import hashlib
 import logging
 import math
 import os
@@ -42,16 +41,15 @@ from kernel_sandbox.files.layer_entries import (
     UNREADABLE,
     LayerEntry,
     Signature,
-    State,
     changes_nothing,
     look,
     new_entries,
     refused_folder,
     remove,
     remove_empty,
-    state_of,
 )
 from kernel_sandbox.files.user_folder import UserFolder
+from kernel_sandbox.files.waiting_changes import ChangeNews, WaitingChanges
 from kernel_sandbox.types import FileChange
 
 __all__ = ["WorkspaceLayer"]
@@ -63,7 +61,6 @@ TOO_MANY = (
     f"only {MOST_ENTRIES:,} files and folders of a kernel get there; "
     "a restarted kernel may write more"
 )
-MEANWHILE = "it was changed meanwhile"
 QUIET_S = 1.0
 """A file written within this time may be incomplete, unless its cell has ended."""
 
@@ -102,11 +99,11 @@ class WorkspaceLayer:
         self._lock = threading.RLock()
         self._handled: dict[PurePath, Signature] = {}
         """Handled entries, as they then were in the layer."""
-        self._waiting: dict[PurePath, tuple[LayerEntry, State]] = {}
-        """Entries that wait, each with how the folder was when it was asked about."""
-        self._is_asking = False
-        """Whether somebody is looking at what waits."""
-        self._news: list[FileChange] = []
+        self._remembered = 0
+        """How many there were when those that had left the layer were last forgotten."""
+        self.waiting = WaitingChanges(self.path / "held", self._below)
+        """What waits for approval."""
+        self._news = ChangeNews()
         self._told: frozenset[tuple[Signature, FileChange]] = frozenset()
         """What was refused the last time; it is not reported again while nothing changes."""
         self.is_gated = False
@@ -114,23 +111,21 @@ class WorkspaceLayer:
         self.is_asked_about = True
         """Whether somebody is there to approve; else what waits is dropped."""
 
-    @property
-    def waiting(self) -> tuple[FileChange, ...]:
-        """The changes that wait for approval."""
-        with self._lock:
-            return tuple(entry.change for entry, _ in self._waiting.values())
-
     def ask(self) -> tuple[FileChange, ...]:
-        """Return the changes that wait; they stay as they are until `decide` is called."""
+        """Settle, and return the changes that wait; they stay as they are until `decide` is called.
+
+        It may wait for a comparison of files, as all but `take_news` may: not for an event loop.
+        """
         with self._lock:
-            self._is_asking = bool(self._waiting)
-            return self.waiting
+            self.settle()
+            return self.waiting.ask()
 
     def take_news(self) -> tuple[FileChange, ...]:
-        """Return the changes passed on, kept, refused or decided on since the last call."""
-        with self._lock:
-            news, self._news = tuple(self._news), []
-            return news
+        """Return the last change of each path that was passed on, kept, refused or decided on.
+
+        Each is returned once. It never waits for files.
+        """
+        return self._news.take()
 
     def settle(self, quiet_s: float = 0.0) -> None:
         """Pass on permitted changes and keep those that need approval; `take_news` reports them.
@@ -162,17 +157,23 @@ class WorkspaceLayer:
                     if (change := self._settled(entry, upper)) is not None
                 ]
             told = {x for x in self._told if quiet_s or TOO_MANY not in x[1].marks}
-            self._news += sorted(
-                (change for signature, change in done if (signature, change) not in told),
-                key=lambda change: change.path,
+            self._news.add(
+                sorted(
+                    (change for signature, change in done if (signature, change) not in told),
+                    key=lambda change: change.path,
+                )
             )
             self._told = frozenset(x for x in done if x[1].state == "refused")
+            if upper >= 0:
+                self._forget_gone(upper)
 
     def _found(self, upper: int) -> list[LayerEntry]:
         """Return what is new or has changed in the layer; the rest of too much is one entry."""
         found: list[LayerEntry] = []
         written = self._below.written
-        is_full, room = False, MOST_ENTRIES - sum(x != GONE for x in written.values())
+        there = self.waiting.writes | {x for x, was in written.items() if was != GONE}
+        is_full, room = False, MOST_ENTRIES - len(there)
+        known = there | written.keys()
         every = new_entries(upper, self._below.descriptor, self._handled)
         with contextlib.closing(every) as entries:
             for number, entry in enumerate(entries):
@@ -181,16 +182,26 @@ class WorkspaceLayer:
                     break
                 if entry is None:
                     continue
-                room -= entry.kind != "gone" and entry.place not in written
-                if room < 0 and entry.place not in written:
+                room -= entry.kind != "gone" and entry.place not in known
+                if room < 0 and entry.place not in known:
                     is_full = True
                 else:
                     found.append(entry)
         return [*found, refused_folder(TOO_MANY)] if is_full else found
 
+    def _forget_gone(self, upper: int) -> None:
+        """Forget what has left the layer, once it is much: a kernel may make ever new names."""
+        known = self._handled.keys() | self._below.written.keys()
+        if len(known) > 2 * max(MOST_ENTRIES, self._remembered):
+            gone = {place for place in known if beneath.is_gone(upper, place)}
+            self._handled = {x: was for x, was in self._handled.items() if x not in gone}
+            self._below.forget_removed(gone)
+            self._remembered = len(self._handled)
+
     def _is_due(self, entry: LayerEntry, newest_ns: float) -> bool:
         """Return whether a file is complete, and nothing that comes after an open question."""
-        if self._is_asking and (self._needs_approval(entry.change) or entry.place in self._waiting):
+        is_asked = self._needs_approval(entry.change) or entry.place in self.waiting
+        if self.waiting.is_asking and is_asked:
             return False
         return entry.kind != "file" or entry.signature[3] <= newest_ns
 
@@ -203,15 +214,15 @@ class WorkspaceLayer:
         change = entry.change
         self._handled[entry.place] = entry.signature
         try:
-            if not self._is_asking:
-                self._drop_waiting(entry)
+            if not self.waiting.is_asking:
+                self.waiting.drop(entry)
             if change.state == "refused":
                 return change
             if changes_nothing(entry, upper, self._below.descriptor):
                 self._below.record(entry.place)
                 return None
             if self._needs_approval(change):
-                self._keep(entry, upper)
+                self.waiting.keep(entry, upper)
                 return replace(change, state="waits")
             self._below.write(entry, upper, upper, entry.place)
         except OSError as error:
@@ -222,89 +233,26 @@ class WorkspaceLayer:
             return replace(change, state="refused", marks=(*change.marks, why))
         return change if entry.kind != "folder" or change.kind != "made" else None
 
-    def _keep(self, entry: LayerEntry, upper: int) -> None:
-        """Keep a copy of what waits for approval: that copy is written later."""
-        place = entry.place
-        before = state_of(self._below.descriptor, place)
-        if entry.kind == "file":
-            with (
-                beneath.open_to_read(upper, place) as source,
-                beneath.held(self.path / "held") as held,
-                beneath.replaced(held, _kept_name(place)) as target,
-            ):
-                size = self._below.copy(place, source, target)
-            self._below.count(place, size)
-        self._waiting[place] = entry, before
-
-    def _drop_waiting(self, entry: LayerEntry) -> None:
-        """Forget what waits in the place of an entry, as it is another by now."""
-        place = entry.place
-        places = [place] if place in self._waiting else []
-        if entry.kind != "folder" and stat.S_ISDIR(look(self._below.descriptor, place)[4]):
-            places += [inside for inside in self._waiting if place in inside.parents]
-        for waiting in places:
-            with beneath.held(self.path / "held") as held:
-                self._release(waiting, held)
-            del self._waiting[waiting]
-
-    def _release(self, place: PurePath, held: int) -> None:
-        """Remove the copy of what waited."""
-        remove(held, _kept_name(place))
-        self._below.count(place)
-
     def decide(self, *, allows: bool) -> tuple[FileChange, ...]:
         """Write the waiting changes or drop them; return what was done.
 
-        A layer that was removed has nothing that waits.
+        What can't be written is refused with the reason, and asked about again. A layer that was
+        removed has nothing that waits.
 
         Args:
             allows: whether they may be written.
-
-        Raises:
-            OSError: the layer can't be opened any more.
         """
-        with self._lock, ExitStack() as stack:
+        with self._lock:
             if self._below.descriptor < 0:
                 return ()
-            upper, held = (
-                stack.enter_context(beneath.held(folder))
-                for folder in (self.upper, self.path / "held")
-            )
-            self._is_asking = False
-            waiting, self._waiting = self._waiting, {}
-            with self._below.writing():
-                done = tuple(
-                    self._allow(entry, before, upper, held)
-                    if allows
-                    else self._deny(entry, upper, held)
-                    for entry, before in waiting.values()
-                )
-            self._news += done
+            done = self.waiting.decide(self.upper, allows=allows)
+            for place, change in done.items():
+                if change.state == "refused":
+                    self._handled.pop(place, None)
+            self._news.add(done.values())
         if done:
             self.refresh()
-        return done
-
-    def _allow(self, entry: LayerEntry, before: State, upper: int, held: int) -> FileChange:
-        try:
-            if state_of(self._below.descriptor, entry.place) != before:
-                self._deny(entry, upper, held)
-                raise OSError(errno.ESTALE, MEANWHILE)
-            self._below.write(entry, upper, held, _kept_name(entry.place))
-        except OSError as error:
-            self._handled.pop(entry.place, None)  # it is asked about again
-            marks = (*entry.change.marks, error.strerror or str(error))
-            return replace(entry.change, state="refused", marks=marks)
-        finally:
-            self._release(entry.place, held)
-        return entry.change
-
-    def _deny(self, entry: LayerEntry, upper: int, held: int) -> FileChange:
-        with contextlib.suppress(OSError):  # then the kernel still sees it
-            if look(upper, entry.place) == entry.signature:
-                remove(upper, entry.place)
-        self._release(entry.place, held)
-        self._handled.pop(entry.place, None)
-        return replace(entry.change, state="refused")
+        return tuple(done.values())
 
     def look_below(self) -> None:
         """Make the kernel see what the user has changed in the folder since it was written.
@@ -336,17 +284,15 @@ class WorkspaceLayer:
             with contextlib.suppress(OSError):  # `settle` reports a layer that can't be opened
                 await asyncio.to_thread(self.look_below)
             await asyncio.to_thread(self.settle, QUIET_S)
-            with contextlib.suppress(OSError):
-                if self._waiting and not self.is_asked_about:
-                    await asyncio.to_thread(self.decide, allows=False)
+            if not self.is_asked_about:
+                await asyncio.to_thread(self.decide, allows=False)
 
     def finish(self) -> None:
         """Pass on what is still permitted, drop the rest, and remove the layer."""
         with self._lock:
             self.settle()
-            with contextlib.suppress(OSError):  # what waits is dropped with the layer
-                self.decide(allows=False)
-            refused = sum(change.state == "refused" for change in self._news)
+            self.decide(allows=False)
+        refused = self._news.count_refused()
         if refused:
             log.warning("%s: %d changes of its kernel did not get there", self.folder, refused)
         self.remove()
@@ -356,7 +302,3 @@ class WorkspaceLayer:
         with self._lock:
             self._private.remove()
             self._below.close()
-
-
-def _kept_name(place: PurePath) -> PurePath:
-    return PurePath(hashlib.sha256(os.fsencode(place)).hexdigest())

@@ -15,7 +15,7 @@ from kernel_sandbox.cells.cell import LOST_STATE, CellRun, RunningKernel
 from kernel_sandbox.cells.screen import screen
 from kernel_sandbox.confine.layers import LAYER_NAMES, Containment, Layer, LayerState
 from kernel_sandbox.errors import ContainmentError, SessionClosedError
-from kernel_sandbox.files.workspace import Workspace, copy_files
+from kernel_sandbox.files.workspace import TOO_MANY_TO_COMPARE, Workspace, copy_files
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.attached import reply_text
 from kernel_sandbox.jupyter.live import LiveKernel
@@ -160,7 +160,10 @@ class CellSession(AsyncResource):
                 result = await self._cell.run(source)
             finally:
                 self._cell = None
-            result = replace(result, files=await self._changes(kernel))
+            files = await self._changes(kernel)
+            told = TOO_MANY_TO_COMPARE if files is None else ""
+            message = f"{result.message} {told}".strip()
+            result = replace(result, files=files or (), message=message)
             if result.state_lost:
                 await self._stop()
             if not notice:
@@ -214,8 +217,8 @@ class CellSession(AsyncResource):
             if self._workspace is not None:
                 self._workspace.remove()
 
-    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
-        """Return what the last cell did to files, as far as it is known."""
+    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...] | None:
+        """Return what the last cell did to files, as far as it is known; `None`: too many."""
         return await settled(kernel.layer)
 
     def _refuse_closed(self) -> None:
@@ -319,7 +322,7 @@ class KernelSession(CellSession):
         except TimeoutError:
             return None
 
-    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...]:
+    async def _changes(self, kernel: LiveProcess) -> tuple[FileChange, ...] | None:
         """Return the changes; a private folder has no layer, and nobody else writes into it."""
         if kernel.layer is not None or not self.workspace.is_private:
             return await super()._changes(kernel)

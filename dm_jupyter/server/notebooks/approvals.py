@@ -17,17 +17,13 @@ from dm_jupyter.server.history.journal import Journal
 from dm_jupyter.server.protocol import Approval, Decide, DecideFiles, FilesDecided, FilesWait
 from kernel_sandbox.aio import run_shielded
 from kernel_sandbox.cells.screen import screen
-from kernel_sandbox.files import beneath
-from kernel_sandbox.files.layer_entries import written
-from kernel_sandbox.files.workspace import regular_files
+from kernel_sandbox.files.workspace import TOO_MANY_TO_COMPARE, comparable_files, compared
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.jupyter.attached import AttachedKernel
 from kernel_sandbox.types import CellResult, FileChange
 
 __all__ = ["Approvals", "FileGate"]
 
-_MOST_FILES = 5_000
-"""Most files that are compared before and after a cell if there is no layer."""
 _DONE = {"made": "written", "changed": "overwritten", "removed": "removed"}
 _AS_BEFORE = "It is as it was before the cell: write a new file instead."
 
@@ -133,7 +129,7 @@ class FileGate:
         """
         self._layer = layer = kernel.layer
         if layer is None:
-            self._before = await asyncio.to_thread(regular_files, self._folder, "", _MOST_FILES)
+            self._before = await asyncio.to_thread(comparable_files, self._folder)
             return
         with contextlib.suppress(OSError):
             await asyncio.to_thread(layer.look_below)
@@ -155,12 +151,14 @@ class FileGate:
         """
         layer = self._layer
         if layer is None:
-            return replace(result, files=await asyncio.to_thread(self._compared))
-        await asyncio.to_thread(layer.settle)
+            changes = await asyncio.to_thread(self._compared)
+            told = TOO_MANY_TO_COMPARE if changes is None else ""
+            message = f"{result.message} {told}".strip()
+            return replace(result, files=changes or (), message=message)
         denied: tuple[FileChange, ...] = ()
-        if waiting := layer.ask():
+        if waiting := await run_shielded(asyncio.to_thread(layer.ask)):
             allows = await self._is_allowed(cell_id, step, waiting)
-            decided = await asyncio.to_thread(layer.decide, allows=allows)
+            decided = await run_shielded(asyncio.to_thread(layer.decide, allows=allows))
             denied = () if allows else decided
         found = {change.path: change for change in layer.take_news()}
         files = tuple(
@@ -187,18 +185,13 @@ class FileGate:
                 yield f"`{change.path}` was not {_DONE[change.kind]}: {why}. {_AS_BEFORE}"
             elif change.state == "refused":
                 reason = "; ".join(change.marks)
-                yield f"`{change.path}` was not {_DONE[change.kind]} in the folder: {reason}."
+                if change.path == ".":
+                    yield f"Not every change reached the folder: {reason}."
+                else:
+                    yield f"`{change.path}` was not {_DONE[change.kind]} in the folder: {reason}."
 
-    def _compared(self) -> tuple[FileChange, ...]:
-        before, after = self._before, regular_files(self._folder, "", _MOST_FILES)
-        if max(len(before), len(after)) >= _MOST_FILES:
-            return ()
-        changed = (x for x in before.keys() | after.keys() if before.get(x) != after.get(x))
-        with beneath.held(self._folder) as folder:
-            return tuple(
-                written(folder, path.relative_to(self._folder), was_there=path in before)
-                for path in sorted(changed)
-            )
+    def _compared(self) -> tuple[FileChange, ...] | None:
+        return compared(self._folder, self._before, comparable_files(self._folder))
 
     async def close(self) -> None:
         """Drop changes that nobody decided on; called when the run has ended."""
@@ -206,5 +199,4 @@ class FileGate:
         if layer is not None:
             layer.is_asked_about = False
             await run_shielded(asyncio.to_thread(layer.settle))
-            with contextlib.suppress(OSError):
-                await run_shielded(asyncio.to_thread(layer.decide, allows=False))
+            await run_shielded(asyncio.to_thread(layer.decide, allows=False))

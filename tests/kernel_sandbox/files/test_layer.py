@@ -7,19 +7,20 @@ import shutil
 import sqlite3
 import stat
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from kernel_sandbox.confine.probe import probe
-from kernel_sandbox.files import layer_entries, workspace_layer
+from kernel_sandbox.files import layer_entries, waiting_changes, workspace_layer
 from kernel_sandbox.files.workspace_layer import WorkspaceLayer
 from kernel_sandbox.forkserver.zygote_client import Zygote
 from kernel_sandbox.runners.session import KernelSession
 from kernel_sandbox.runners.worker import CellWorker
 from kernel_sandbox.types import MIB, FileChange, Limits
-from tests.waiting import until
+from tests.waiting import PATIENCE_S, until
 
 LIMIT_BYTES = 4 * MIB
 needs_view = pytest.mark.skipif(not probe().has_view, reason="namespaces do not work here")
@@ -172,7 +173,7 @@ def test_some_names_never_get_through(layer, folder, name, is_gated):
     assert change.state == "refused"
     assert NEVER[name] in change.marks
     change.path.encode()
-    assert not layer.waiting
+    assert not layer.waiting.changes
     assert [x for x in names_of(folder) if x not in (*before, "sub", "sub/pandas")] == []
     assert (folder / "book.ipynb").read_text() == "{}"
 
@@ -224,7 +225,7 @@ def test_what_waits_is_written_as_it_was_shown(layer, folder):
     (layer.upper / "report.html").write_text("<p>")
     found = settled(layer)
     waiting = {path for path, change in found.items() if change.state == "waits"}
-    assert waiting == {"old.csv", "tool.sh", "run"} == {x.path for x in layer.waiting}
+    assert waiting == {"old.csv", "tool.sh", "run"} == {x.path for x in layer.waiting.changes}
     assert found["run"].marks == ("executable",)
     assert found["report.html"].marks == ("may run code when it is opened",)
     assert names_of(folder) == ["book.ipynb", "new.csv", "old.csv", "report.html"]
@@ -295,7 +296,7 @@ def test_what_was_asked_about_is_written_even_if_the_layer_is_read_meanwhile(lay
     assert (folder / "old.csv").read_text() == "shown"
     assert not (folder / "tool.sh").exists()
     assert {change.path for change in settled(layer).values()} == {"old.csv", "tool.sh"}
-    assert len(layer.waiting) == 2
+    assert len(layer.waiting.changes) == 2
 
 
 def test_a_layer_that_was_removed_has_nothing_to_decide(layer, folder):
@@ -321,7 +322,7 @@ def test_the_removal_of_a_folder_replaces_what_waits_in_it(layer, folder):
     (layer.upper / "a").rmdir()
     removal(layer.upper / "a")
     settled(layer)
-    assert [change.path for change in layer.waiting] == ["a"]
+    assert [change.path for change in layer.waiting.changes] == ["a"]
     assert list((layer.path / "held").iterdir()) == []
     assert [change.state for change in layer.decide(allows=True)] == ["written"]
     assert not (folder / "a").exists()
@@ -346,7 +347,7 @@ def test_what_is_written_back_as_it_was_waits_no_more(layer):
     assert settled(layer)["old.csv"].state == "waits"
     (layer.upper / "old.csv").write_text("old")
     assert settled(layer) == {}
-    assert layer.waiting == ()
+    assert layer.waiting.changes == ()
 
 
 def test_a_file_that_is_being_written_is_left_for_later(layer, folder):
@@ -556,13 +557,89 @@ def test_a_copy_that_can_not_be_removed_refuses_its_file_and_no_other(layer, fol
     (layer.upper / "a.bin").write_bytes(b"yy")
     (layer.upper / "b.csv").write_text("1")
     with monkeypatch.context() as patched:
-        patched.setattr(workspace_layer, "remove", remove)
+        patched.setattr(waiting_changes, "remove", remove)
         found = settled(layer)
     assert (found["a.bin"].state, found["b.csv"].state) == ("refused", "written")
     assert "Too many open files" in found["a.bin"].marks
     assert settled(layer)["a.bin"].state == "waits"
     assert [change.path for change in layer.decide(allows=True)] == ["a.bin"]
     assert (folder / "a.bin").read_bytes() == b"yy"
+
+
+@pytest.mark.parametrize("allows", [True, False])
+def test_a_decision_is_carried_out_and_told_although_copies_can_not_be_removed(
+    layer, folder, monkeypatch, allows
+):
+    layer.is_gated = True
+    for name in ("a.sh", "b.sh"):
+        (layer.upper / name).write_text(name)
+    settled(layer)
+
+    def unlink(name, *, dir_fd):
+        if len(name) == 64:
+            raise OSError(16, "Device or resource busy")
+        real(name, dir_fd=dir_fd)
+
+    real = os.unlink
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", unlink)
+        decided = layer.decide(allows=allows)
+    state = "written" if allows else "refused"
+    assert {change.path: change.state for change in decided} == {"a.sh": state, "b.sh": state}
+    assert layer.take_news() == decided
+    assert names_of(layer.upper) == (["a.sh", "b.sh"] if allows else [])
+    assert [x for x in names_of(folder) if x.endswith(".sh")] == ["a.sh", "b.sh"] * allows
+    for name in ("a.sh", "b.sh"):
+        (layer.upper / name).write_text(f"the next {name}")
+    assert {change.state for change in settled(layer).values()} == {"waits"}
+    assert [change.state for change in layer.decide(allows=True)] == ["written", "written"]
+    assert (folder / "a.sh").read_text() == "the next a.sh"
+    assert list((layer.path / "held").iterdir()) == []
+
+
+def test_a_decision_that_can_not_be_carried_out_is_told_and_asked_about_again(
+    layer, folder, monkeypatch
+):
+    layer.is_gated = True
+    (layer.upper / "a.sh").write_text("a")
+    settled(layer)
+    layer.ask()
+
+    def held(_):
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(layer_entries.beneath, "held", held)
+        (change,) = layer.decide(allows=True)
+    assert (change.state, change.marks[-1]) == ("refused", "Too many open files")
+    assert layer.take_news() == (change,)
+    assert settled(layer)["a.sh"].state == "waits"
+    assert [change.state for change in layer.decide(allows=True)] == ["written"]
+    assert (folder / "a.sh").read_text() == "a"
+
+
+def test_the_news_are_there_while_a_large_file_is_compared(layer, monkeypatch):
+    (layer.upper / "new.csv").write_text("new")
+    layer.settle()
+    compares, ends = threading.Event(), threading.Event()
+
+    def comparison(*_):
+        compares.set()
+        return not ends.wait(5)
+
+    monkeypatch.setattr(workspace_layer, "changes_nothing", comparison)
+    (layer.upper / "old.csv").write_text("x")
+    comparing = threading.Thread(target=layer.settle)
+    comparing.start()
+    try:
+        assert compares.wait(PATIENCE_S)
+        news = layer.take_news()
+        assert comparing.is_alive(), "the call has waited for the comparison"
+    finally:
+        ends.set()
+        comparing.join()
+    assert [change.path for change in news] == ["new.csv"]
+    assert [change.path for change in layer.take_news()] == ["old.csv"]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
@@ -606,6 +683,90 @@ def test_more_than_some_thousand_files_stay_out_and_are_one_entry(layer, folder,
         path.unlink()
     assert {change.state for change in settled(layer).values()} == {"written"}
     assert len(list((folder / "sub").glob("*.new"))) == 19
+
+
+def remembered(layer):
+    below = layer._below
+    return max(map(len, (layer._handled, below.written, below._sizes)))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_kernel_that_makes_ever_new_names_is_not_remembered_for_ever(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    (layer.upper / "kept.csv").write_text("x")
+    settled(layer)
+    for number in range(100):
+        names = [f"{number}-{x}.csv" for x in range(5)]
+        (layer.upper / f"polars-{number}").mkdir()
+        (layer.upper / f"polars-{number}" / "polars.py").write_text("x")
+        for name in names:
+            (layer.upper / name).write_text(name)
+        settled(layer)
+        shutil.rmtree(layer.upper / f"polars-{number}")
+        removal(layer.upper / f"polars-{number}")
+        for name in names:
+            (layer.upper / name).unlink()
+            removal(layer.upper / name)
+        settled(layer)
+        for mark in (f"polars-{number}", *names):
+            (layer.upper / mark).unlink()
+        assert remembered(layer) <= 60
+    assert names_of(folder) == ["book.ipynb", "kept.csv", "old.csv"]
+    (folder / "kept.csv").write_text("the person's")
+    layer.look_below()
+    assert names_of(layer.upper) == [], "what was passed on is still known"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root makes such marks outside of a view")
+def test_a_removed_file_that_the_person_makes_again_is_seen_however_much_came_between(
+    layer, folder, monkeypatch
+):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    removal(layer.upper / "old.csv")
+    settled(layer)
+    for number in range(100):
+        (layer.upper / "tool").symlink_to(f"/{number}")
+        removal(layer.upper / f"{number}")
+        settled(layer)
+        (layer.upper / f"{number}").unlink()
+        (layer.upper / "tool").unlink()
+    assert remembered(layer) <= 60
+    (folder / "old.csv").write_text("the person's")
+    layer.look_below()
+    assert names_of(layer.upper) == []
+    assert settled(layer) == {}
+    assert (folder / "old.csv").read_text() == "the person's"
+
+
+def test_no_more_than_some_thousand_new_files_wait(layer, folder, monkeypatch):
+    for module in (layer_entries, workspace_layer):
+        monkeypatch.setattr(module, "MOST_ENTRIES", 20)
+    layer.is_gated = True
+    for number in range(10):
+        for x in range(5):
+            (layer.upper / f"{number}-{x}.py").write_text("x")
+        layer.settle()
+        for path in layer.upper.iterdir():
+            path.unlink()
+    assert len(layer.waiting.changes) == 20
+    (rest,) = (x for x in layer.take_news() if x.state == "refused")
+    assert (rest.path, rest.marks) == (".", (workspace_layer.TOO_MANY,))
+    assert {change.state for change in layer.decide(allows=True)} == {"written"}
+    assert len(names_of(folder)) == 22
+
+
+def test_news_that_nobody_takes_make_room_for_later_ones_and_say_so(monkeypatch):
+    monkeypatch.setattr(waiting_changes, "MOST_NEWS", 3)
+    news = waiting_changes.ChangeNews()
+    for number in range(9):
+        news.add([FileChange(f"{number}.csv", "made"), FileChange("same.csv", "changed")])
+    first, *others = news.take()
+    assert (first.path, first.marks) == (".", ("the earlier changes are too many to list",))
+    assert "8.csv" in [change.path for change in others]
+    assert len(others) <= 3
+    assert news.take() == ()
 
 
 def test_a_folder_that_moves_is_written_where_it_is(layer, folder):

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from kernel_sandbox.errors import WorkspaceError
-from kernel_sandbox.files.workspace import Workspace
+from kernel_sandbox.files import workspace as workspace_module
+from kernel_sandbox.files.workspace import TOO_MANY_TO_COMPARE, Workspace
+from kernel_sandbox.runners.session import KernelSession
 
 
 @pytest.fixture
@@ -111,3 +113,14 @@ def test_a_folder_that_can_not_be_used_is_named(data):
         Workspace({}, data)
     with pytest.raises(WorkspaceError, match="not a folder"):
         Workspace({}, Path("/nowhere/at/all"))
+
+
+async def test_more_files_than_are_compared_are_told_in_words(monkeypatch):
+    monkeypatch.setattr(workspace_module, "MOST_FILES", 3)
+    async with KernelSession(isolate=False, screened=False) as session:
+        result = await session.run("open('a', 'w').close(); open('b', 'w').close()")
+        assert [change.path for change in result.files] == ["a", "b"]
+        assert result.message == ""
+        result = await session.run("open('c', 'w').close()")
+    assert result.files == ()
+    assert result.message == TOO_MANY_TO_COMPARE

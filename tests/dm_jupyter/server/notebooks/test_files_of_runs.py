@@ -5,13 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from dm_jupyter.server.history.journal import Journal
+from dm_jupyter.server.notebooks.approvals import Approvals, FileGate
 from kernel_sandbox.confine.probe import probe
+from kernel_sandbox.files import workspace, workspace_layer
+from kernel_sandbox.files.workspace_layer import WorkspaceLayer
+from kernel_sandbox.jupyter.attached import AttachedKernel
+from kernel_sandbox.types import MIB, CellResult, CellStatus
 from tests.dm_jupyter.server.jupyter import JupyterServer, Panel
 from tests.waiting import until
 
@@ -248,3 +256,83 @@ async def test_a_kernel_that_is_not_restricted_is_compared_before_and_after(
     (module,) = (x for x in cell["files"] if x["path"] == "polars.py")
     assert module["marks"] == ["hides the module polars", "code"]
     assert module["state"] == "written"
+
+
+class WatchedLock:
+    """A layer's lock that knows which threads have taken it."""
+
+    def __init__(self, layer: WorkspaceLayer) -> None:
+        self.threads: set[int] = set()
+        self._lock = layer._lock
+        layer._lock = cast("Any", self)
+
+    def __enter__(self) -> None:
+        self.threads.add(threading.get_ident())
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+async def test_the_server_never_waits_for_a_layer_that_another_thread_compares(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "old.csv").write_text("old")
+    layer = WorkspaceLayer(tmp_path / "work", tmp_path, MIB)
+    lock = WatchedLock(layer)
+    approvals = Approvals("auto", is_restricted=True)
+    gate = FileGate(cast("Journal", None), approvals, tmp_path / "work")
+    try:
+        await gate.begin(cast("AttachedKernel", SimpleNamespace(layer=layer)))
+        (layer.upper / "old.csv").write_text("other")
+        (layer.upper / "new.csv").write_text("new")
+        result = await gate.end("c", 1, CellResult(CellStatus.OK))
+        await gate.close()
+    finally:
+        await asyncio.to_thread(layer.remove)
+    assert {x.path: x.state for x in result.files} == {"new.csv": "written", "old.csv": "refused"}
+    assert "nobody is asked" in result.message
+    assert lock.threads, "the lock was never taken"
+    assert threading.get_ident() not in lock.threads
+
+
+async def test_more_files_than_a_layer_passes_on_are_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace_layer, "MOST_ENTRIES", 2)
+    (tmp_path / "work").mkdir()
+    layer = WorkspaceLayer(tmp_path / "work", tmp_path, MIB)
+    approvals = Approvals("auto", is_restricted=True)
+    gate = FileGate(cast("Journal", None), approvals, tmp_path / "work")
+    try:
+        await gate.begin(cast("AttachedKernel", SimpleNamespace(layer=layer)))
+        for name in "abc":
+            (layer.upper / name).touch()
+        result = await gate.end("c", 1, CellResult(CellStatus.OK))
+    finally:
+        await asyncio.to_thread(layer.remove)
+    assert len(list((tmp_path / "work").iterdir())) == 2
+    assert result.message == f"Not every change reached the folder: {workspace_layer.TOO_MANY}."
+
+
+async def test_more_files_than_are_compared_without_a_layer_are_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workspace, "MOST_FILES", 3)
+    for name in "ab":
+        (tmp_path / name).touch()
+    approvals = Approvals("auto", is_restricted=False)
+    gate = FileGate(cast("Journal", None), approvals, tmp_path)
+    kernel = cast("AttachedKernel", SimpleNamespace(layer=None))
+    await gate.begin(kernel)
+    (tmp_path / "a").unlink()
+    result = await gate.end("c", 1, CellResult(CellStatus.OK, message="It ran."))
+    assert [change.path for change in result.files] == ["a"]
+    assert result.message == "It ran."
+    await gate.begin(kernel)
+    for name in "cd":
+        (tmp_path / name).touch()
+    result = await gate.end("c", 1, CellResult(CellStatus.OK, message="It ran."))
+    assert result.files == ()
+    assert result.message == f"It ran. {workspace.TOO_MANY_TO_COMPARE}"
