@@ -23,6 +23,7 @@ from dm_jupyter.config import model_choice
 from dm_jupyter.core.dialects import DIALECTS
 from dm_jupyter.core.errors import DmJupyterError, UsageError
 from dm_jupyter.core.plain_text import shown_address
+from dm_jupyter.models.local.catalogue import name_without_adapter
 from dm_jupyter.models.opening import open_policy
 from dm_jupyter.models.protocols import Urgency
 from dm_jupyter.search.tree import SearchSettings
@@ -288,7 +289,11 @@ async def _variants(
         added.append(await corrections(runs, failed, arguments.dialects))
     if arguments.in_words:
         given = arguments.model, arguments.base_url, arguments.api_key_file, arguments.adapter
-        opening = open_policy(model_choice(*given), _say, Urgency.BACKGROUND, arguments.slots)
+        choice = model_choice(*given)
+        if choice.is_local:
+            # What an adapter learned from runs keeps a model from writing about them.
+            choice = replace(choice, model=name_without_adapter(choice.model))
+        opening = open_policy(choice, _say, Urgency.BACKGROUND, arguments.slots)
         replies, dialects = arguments.out / "replies", arguments.dialects
         price = Price(*arguments.price) if arguments.price else None
         async with opening as policy:

@@ -24,8 +24,9 @@ _ADDED: Mapping[Variant, str] = {
     "another try at the question. It was run again with that cell, and only what follows it is "
     "learned.",
     "in words": "Answers in words added: {}. Each is a right run without the form of the answer. "
-    "Its cells, changed to print the values by name, were run again. A sentence that the model "
-    "wrote from question and values states each value and no other number.",
+    "Its cells, changed to print the values by name, were run again. A sentence that the model, "
+    "without an adapter of its own, wrote from question and values states each value and no other "
+    "number.",
 }
 
 
@@ -201,8 +202,11 @@ def _file_lines(
         )
         for one in files
     ]  # fmt: skip
-    back = sum(run.record.id in held for run in runs)
-    told = f"Held back: {back} of the {len(runs)} runs, with all questions about their data files."
+    back = [run for run in runs if run.record.id in held]
+    learned = {file for run in runs if run.record.id not in held for file in run.tables}
+    is_apart = all(learned.isdisjoint(run.tables) for run in back)
+    whole = "questions about their data files" if is_apart else "tries at their questions"
+    told = f"Held back: {len(back)} of the {len(runs)} runs, with all {whole}."
     return [*_table(header, rows), "", told]
 
 

@@ -70,10 +70,11 @@ async def in_words(
     written: dict[str, CollectedRun] = {}
 
     async def rewrite(run: CollectedRun) -> None:
-        again = await _rewritten(run, model, dialects)
-        if again is not None:
-            written[run.record.id] = again
-        said = again.record.answer if again is not None else "left out"
+        try:
+            again = written[run.record.id] = await _rewritten(run, model, dialects)
+            said = str(again.record.answer)
+        except _LeftOutError as why:
+            said = f"left out, {why}"
         progress.add(f"{run.record.id}: {said}", f"{len(written)} written")
 
     with WorkProgress("answers in words") as progress:
@@ -82,13 +83,21 @@ async def in_words(
     return [written[run.record.id] for run in first if run.record.id in written]
 
 
-async def _rewritten(
-    run: CollectedRun, model: AskedModel, dialects: Sequence[str]
-) -> CollectedRun | None:
+class _LeftOutError(Exception):
+    """A run can't be rewritten; the text says why."""
+
+
+async def _rewritten(run: CollectedRun, model: AskedModel, dialects: Sequence[str]) -> CollectedRun:
+    """Return the run with an answer in words.
+
+    Raises:
+        ModelUnreachableError: the model can't be asked, or its replies can't be kept.
+        _LeftOutError: for any other reason.
+    """
     right = without_knowledge(Trajectory.from_json(run.record.trajectory))
     steps = _plain_steps(right)
     if steps is None:
-        return None
+        raise _LeftOutError("as a cell failed, or has the form of the answer in another way")
     task = right.task
     pairs = find_answers(right.answer or "")
     meaning = _MEANING.search(task.answer_format)
@@ -103,12 +112,12 @@ async def _rewritten(
         sentence = (await model.ask(_PROMPT, fields, read)).value
     except ModelUnreachableError:
         raise
-    except NoReplyError:
-        return None
+    except NoReplyError as error:
+        raise _LeftOutError(f"as {error}") from error
     free = replace(right, task=replace(task, answer_format=""), steps=steps, answer=sentence)
     exported = await written_in(free, dialects)
     if exported is None or not all(is_grounded(one.trajectory) for one in exported.values()):
-        return None
+        raise _LeftOutError("as a dialect can't write it, or its cells show no such value")
     record = replace(run.record, trajectory=free.to_json(), answer=sentence)
     return replace(run, record=record, exported=exported, variant="in words")
 

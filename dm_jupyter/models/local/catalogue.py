@@ -32,6 +32,7 @@ __all__ = [
     "is_local_name",
     "memory_here_bytes",
     "name_with_adapter",
+    "name_without_adapter",
     "resolve",
 ]
 
@@ -364,6 +365,20 @@ def name_with_adapter(model: str, adapter: Path) -> str:
         adapter: The file, relative to the current folder or absolute.
     """
     return f"{_split(model)[0]}{_PLUS}{adapter.expanduser().absolute()}"
+
+
+def name_without_adapter(model: str) -> str:
+    """Return the name of the model whose weights alone a local model has.
+
+    Args:
+        model: A name that `is_local_name` takes.
+
+    Raises:
+        ModelMissingError: Neither a known name nor an existing file.
+    """
+    base = _split(model)[0]
+    found = resolve(base)
+    return base if found.adapter is None else _without_adapter(found).name
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
+from dm_jupyter.config import ModelChoice
+from dm_jupyter.core.errors import UsageError
 from dm_jupyter.core.task import Task
 from dm_jupyter.core.trajectory import Trajectory
 from dm_jupyter.models.capabilities import Capabilities, CapabilityMemory
 from tests.training.collect.scripted import FUNNEL, ScriptedRuns, write_split
 from tests.training.outcomes import tried, write_run
-from training.collect.__main__ import _command, _tries_before, main
+from training.collect.__main__ import _command, _tries_before, _variants, main
 from training.collect.card import read_source
 from training.collect.dataset import DatasetFile, write_collection
 from training.evaluation.run import SEEDS_A_TRIAL, fingerprint_of
@@ -247,6 +249,25 @@ def _check_answers_in_words(dataset: Path) -> None:
         assert "@n" not in text
     card = (dataset / "card.md").read_text()
     assert "Answers in words added: 3." in card
+
+
+async def test_an_adapter_writes_no_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def opened(choice: ModelChoice, *_: object) -> None:
+        asked.append(choice.model)
+        raise UsageError("no model is needed here")
+
+    monkeypatch.setattr("training.collect.__main__.open_policy", opened)
+    options = {"corrections": False, "in_words": True, "base_url": None, "api_key_file": None,
+               "adapter": None, "slots": None, "out": tmp_path, "dialects": [],
+               "price": None}  # fmt: skip
+    for model in ("qwen2.5-coder-1.5b-analyst", "qwen2.5-coder-0.5b"):
+        with pytest.raises(UsageError):
+            await _variants([], [], Namespace(model=model, **options))
+    assert asked == ["qwen2.5-coder-1.5b", "qwen2.5-coder-0.5b"]
 
 
 def _check_pooled(split: Path, earlier: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from dm_jupyter.models.local.catalogue import (
     find,
     is_local_name,
     name_with_adapter,
+    name_without_adapter,
     resolve,
 )
 from dm_jupyter.models.local.endpoint import ServerOptions, local_endpoint, running_endpoint
@@ -132,6 +133,13 @@ def test_an_adapter_replaces_the_one_of_a_name(file: Path, base: Path, tmp_path:
     for name in ("local", str(base)):
         named = name_with_adapter(name, other)
         assert name_with_adapter(named, file) == name_with_adapter(name, file)
+
+
+def test_a_name_loses_its_adapter(file: Path, base: Path) -> None:
+    for name in ("local", "qwen2.5-coder-1.5b-analyst", "qwen2.5-coder-1.5b"):
+        assert name_without_adapter(name) == "qwen2.5-coder-1.5b"
+        assert name_without_adapter(name_with_adapter(name, file)) == "qwen2.5-coder-1.5b"
+    assert name_without_adapter(name_with_adapter(str(base), file)) == str(base)
 
 
 def test_an_adapter_fits_the_model_that_it_was_made_for(file: Path, base: Path) -> None:
