@@ -143,7 +143,8 @@ def test_an_interrupt_in_a_terminal_stops_the_run_and_its_kernel(folder: Path) -
     assert "lives\n" in shown
     assert "Traceback" not in shown
     assert started
-    assert not any(process.is_running() for process in started)
+    _, left = psutil.wait_procs(started, timeout=10)
+    assert all(process.status() == psutil.STATUS_ZOMBIE for process in left)
 
 
 # what can go wrong
