@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from dm_jupyter.core import prompts
 from dm_jupyter.core.dialect import Message, Tool, ToolCall
@@ -25,8 +26,11 @@ from kernel_sandbox.types import CellResult
 __all__ = ["TOOLS", "ToolsDialect", "call_text", "in_words"]
 
 _CALL = re.compile(r"<tool_call>\s*(.*?)\s*(?:</tool_call>|\Z)", re.DOTALL)
-_OPENED = re.compile(r"(?:\A|\n|```\w*)[ \t]*(?=\{)")
-"""Where JSON may begin in the words of a model whose server does not parse its calls."""
+_OPENED = re.compile(r"((?:\A|\n|```\w*)[ \t]*)\{?(?=\{)")
+"""Where JSON may begin in the words of a model whose server does not parse its calls.
+
+The brace may be doubled, as in the chat template of Qwen2.5-Coder.
+"""
 _FENCE = re.compile(r"```\w*\s*\Z")
 _DECODER = json.JSONDecoder(strict=False)
 _ENDS_IN_CODE = re.compile(r"```(?:python|py|sql)\b(?:(?!```).)*(?:```)?\s*\Z", re.DOTALL)
@@ -213,14 +217,29 @@ def _call_in_words(text: str) -> tuple[str, tuple[str, str] | str] | None:
         except (ValueError, RecursionError):
             is_call = bool(_NAMES_TOOL.match(text, at))
         if is_call:
-            return _FENCE.sub("", text[: match.end()]).strip(), _call_of(text[at:end])
+            return _FENCE.sub("", text[: match.end(1)]).strip(), _call_of(text[at:end])
     return None
+
+
+def _json_of(text: str) -> Any:
+    """Return the JSON of a call, whose outer braces may be doubled.
+
+    Raises:
+        ValueError: it is not valid.
+        RecursionError: it is nested too deep.
+    """
+    if not text.startswith("{{"):
+        return json.loads(text, strict=False)
+    raw, end = _DECODER.raw_decode(text, 1)
+    if text[end:].strip("} \n"):
+        raise ValueError("more follows the call")
+    return raw
 
 
 def _call_of(text: str) -> tuple[str, str] | str:
     """Return the tool and its argument, or what is wrong with the call."""
     try:
-        raw = json.loads(text, strict=False)
+        raw = _json_of(text)
         name, arguments = raw["name"], raw["arguments"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return "The call is not valid JSON with a name and arguments."
@@ -269,7 +288,7 @@ def _turn_messages(number: int, step: Step) -> Iterator[Message]:
 def _written(call_id: str, text: str) -> ToolCall:
     """Return the call in the form sent to the endpoint, whose arguments must be JSON."""
     try:
-        raw = json.loads(text, strict=False)
+        raw = _json_of(text)
         name, arguments = str(raw["name"]), raw["arguments"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return ToolCall(call_id, "unknown", "{}")

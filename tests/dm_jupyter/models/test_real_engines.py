@@ -30,7 +30,7 @@ from dm_jupyter.models.endpoint_client import Endpoint
 from dm_jupyter.models.http_policy import TOOL_PROBE, HttpPolicy
 from dm_jupyter.models.local import ServerOptions, local_endpoint
 from dm_jupyter.models.local.cache import is_present
-from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, resolve
+from dm_jupyter.models.local.catalogue import DEFAULT_MODEL, name_without_adapter, resolve
 from dm_jupyter.models.protocols import SampleRequest
 from tests.dm_jupyter.models.pass_through import PassThrough
 
@@ -93,10 +93,12 @@ async def engine(
         with PassThrough(VLLM_URL) as way:
             yield Engine("vllm", VLLM_MODEL or await first_model(), "none", way)
         return
-    if not is_present(resolve(DEFAULT_MODEL)):
+    # The default model's adapter knows the dialects that the product asks it in, and no tools.
+    model = name_without_adapter(DEFAULT_MODEL)
+    if not is_present(resolve(model)):
         pytest.skip("skipped: run `make model` first")
     options = ServerOptions(runtime_dir=tmp_path_factory.mktemp("run"))
-    async with local_endpoint(DEFAULT_MODEL, options) as served:
+    async with local_endpoint(model, options) as served:
         with PassThrough(served.base_url) as way:
             yield Engine("llama.cpp", served.model_name, served.api_key, way)
 

@@ -94,6 +94,8 @@ def test_words_without_a_call_are_the_answer_unless_they_announce_one():
         'I count.\n```json\n{"name": "run_python", "arguments": {"code": "print(3)"}}\n```',
         'I count.\n```\n{"name": "run_python", "arguments": {"code": "print(3)"}}\n``` Then more.',
         'I count.\n{\n "name": "run_python",\n "arguments": {"code": "print(3)"}\n}\n',
+        'I count.\n{{"name": "run_python", "arguments": {"code": "print(3)"}}}',
+        'I count.\n```json\n{{"name": "run_python", "arguments": {"code": "print(3)"}}}}\n```',
     ],
 )
 def test_a_call_written_in_words_is_made_and_goes_back_as_words(text):
@@ -102,6 +104,17 @@ def test_a_call_written_in_words_is_made_and_goes_back_as_words(text):
     assert not DIALECT.is_well_formed(text)
     roles = [one.role for one in DIALECT.messages(START.extended(step_of(text, "3")))]
     assert roles == ["system", "user", "assistant", "user"]
+
+
+@pytest.mark.parametrize("end", ["", "}", "}}\n"])
+def test_a_call_may_have_doubled_braces_as_in_the_template_of_some_models(end):
+    call = '{{"name": "run_python", "arguments": {"code": "print(3)"}}' + end
+    turn = DIALECT.parse(f"I count.\n<tool_call>\n{call}\n</tool_call>")
+    assert (turn.thought, turn.action) == ("I count.", RunCell("print(3)"))
+    (sent,) = DIALECT.messages(START.extended(step_of(f"<tool_call>{call}", "3")))[2].calls
+    assert json.loads(sent.arguments) == {"code": "print(3)"}
+    spoiled = DIALECT.parse(f"<tool_call>{call} and more</tool_call>")
+    assert isinstance(spoiled.action, Void)
 
 
 def test_json_that_is_no_call_is_the_answer():
