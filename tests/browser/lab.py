@@ -180,7 +180,15 @@ class Lab:
             is_it = len(document.cells) == cells and document.cells[0].source.startswith(first)
             return is_it and document
 
-        return until(self.page, read, f"{cells} cells in {self.path}, the first of them {first!r}")
+        try:
+            return until(
+                self.page, read, f"{cells} cells in {self.path}, the first of them {first!r}"
+            )
+        except AssertionError as error:
+            held = [cell["source"] for cell in self.open_document()["cells"]]
+            saved = [cell.source for cell in self.document().cells]
+            shown = self.page.locator("#jp-main-statusbar, .jp-Dialog").all_inner_texts()
+            raise AssertionError(f"{error}\nfile: {saved}\ntab: {held}\n{shown}") from None
 
     def save(self) -> None:
         """Saves the notebook, as the person does, and returns when it is saved."""

@@ -526,6 +526,21 @@ describe('NotebookSession', () => {
     expect(context.conflicts).toBe(0);
   });
 
+  it('saves again after a save over the server’s file that failed', async () => {
+    attached(true);
+    context.model.sharedModel.insertCell(0, { cell_type: 'code', source: 'x' });
+    file.version += 1;
+    context.failures = 1;
+    session.receiveFileWritten({
+      kind: 'file_written',
+      notebook_path: PATH,
+      in_file: {}
+    });
+    await pass(3000);
+    expect(context.failures).toBe(0);
+    expect(context.saves).toBe(1);
+  });
+
   it('asks for what it did not apply when it becomes the owner', async () => {
     attached(false);
     send(WITH_OUTPUT);

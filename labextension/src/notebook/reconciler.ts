@@ -29,8 +29,8 @@ export class FileReconciler implements IDisposable {
     return this._isPending;
   }
 
-  /** Emits when the document may be saved as usual again. */
-  get settled(): ISignal<this, void> {
+  /** Emits when the document may be saved as usual again; `false` if it could not be saved here. */
+  get settled(): ISignal<this, boolean> {
     return this._settled;
   }
 
@@ -74,16 +74,18 @@ export class FileReconciler implements IDisposable {
     }
     this._awaited = null;
     this._stopWaiting();
+    let isSaved = true;
     try {
       if (await differsFromDisk(this._context, this._contents)) {
         await saveOver(this._context, this._contents);
       }
     } catch (error) {
       console.warn('The notebook could not be saved', error);
+      isSaved = false;
     }
     if (this._awaited === null && !this._isDisposed) {
       this._isPending = false;
-      this._settled.emit();
+      this._settled.emit(isSaved);
     }
   }
 
@@ -104,5 +106,5 @@ export class FileReconciler implements IDisposable {
   private _isDisposed = false;
   private _patience: number | null = null;
   private _awaited: { readonly [runId: string]: number } | null = null;
-  private _settled = new Signal<this, void>(this);
+  private _settled = new Signal<this, boolean>(this);
 }

@@ -72,7 +72,9 @@ export class NotebookSession implements IDisposable {
     );
     this._queue.advanced.connect(this._onAdvanced, this);
     this._saver.saved.connect(this._onSaved, this);
-    this._reconciler.settled.connect(() => this._saver.retry());
+    this._reconciler.settled.connect((_, isSaved) =>
+      isSaved ? this._saver.retry() : this._saver.request()
+    );
     client.connectionChanged.connect(this._onConnection, this);
     this._context.ready.then(
       () => {
