@@ -1,6 +1,7 @@
 """Detection of a text file's encoding: UTF-8 first, then what the bytes allow.
 
-Of the single-byte code pages (Windows, Macintosh, DOS), it picks the one that yields words.
+A code page is the one that Firefox's detector chooses. Pages of old Macintosh programs and of DOS,
+which the detector does not know, are those that yield words.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from chardetng_py import EncodingDetector
 
 from dm_jupyter.data.profile.source import Source
 
-__all__ = ["OtherPage", "TextEncoding", "detect_encoding"]
+__all__ = ["TextEncoding", "detect_encoding"]
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -30,7 +31,7 @@ _WIDER = {"shift_jis": "cp932", "euc_kr": "cp949", "gbk": "gb18030", "big5": "bi
 """Code pages of browsers and Windows that contain those of Python's name."""
 _WESTERN = "cp1252"
 _HUNGARIAN = frozenset("áéíóöúüõûÁÉÍÓÖÚÜÕÛ")
-_UNITS = re.compile(r"\b([a-zA-Z]{1,2})[²³](?![^\W\d_])")
+_UNITS = re.compile(r"\b[a-zA-Z]{1,2}[²³](?![^\W\d_])")
 _PAGES = (_WESTERN, "mac_roman", "cp850", "cp437", "cp852", "mac_latin2")
 """Code pages of Windows, old Macintosh programs and DOS; of equally good ones the first wins."""
 _FREQUENT = {
@@ -258,7 +259,7 @@ def _decodes(sample: bytes, codec: str) -> bool:
 
 
 @dataclass(frozen=True)
-class OtherPage:
+class _OtherPage:
     """A code page, and words by which a person sees whether it is the correct one."""
 
     codec: str
@@ -276,8 +277,8 @@ class _Reading:
     """Frequency of the letters; higher is likelier."""
 
 
-def _other_page(sample: bytes, codec: str) -> OtherPage | None:
-    """Return the western page that yields words where another code page yields none.
+def _other_page(sample: bytes, codec: str) -> _OtherPage | None:
+    """Return the page of Windows, Macintosh or DOS that yields words where another yields none.
 
     Bytes decide: in the rejected page they give control characters, signs inside words, or capitals
     after small letters. Not covered: DOS pages of other scripts.
@@ -295,7 +296,7 @@ def _other_page(sample: bytes, codec: str) -> OtherPage | None:
     best = readings[page]
     if best.bad > _MOST_BAD or not (best.frequency or page == _WESTERN):
         return None
-    return OtherPage(page, _words(best.text))
+    return _OtherPage(page, _words(best.text))
 
 
 def _unsure_words(sample: bytes, codec: str) -> tuple[str, ...]:
